@@ -8,7 +8,7 @@ meaning.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from loopwright.lazy_dataclass import dataclass
 
@@ -295,6 +295,9 @@ class Collector:
 
     def __len__(self) -> int:
         return len(self._found)
+
+    def __iter__(self) -> Iterator[Diagnostic]:
+        return iter(self._found)
 
     def first(self) -> Diagnostic:
         """The fault that was found first; there must be one."""

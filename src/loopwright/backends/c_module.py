@@ -150,6 +150,8 @@ class RegionSurroundings:
     words: frozenset[str] = frozenset()  # names that occur somewhere in the file
     margin: str = ""  # white space before each line
     after: tuple[tuple[str, Expr], ...] = ()  # variables of C and their values behind the region
+    # Strides of the buffers that are flat arrays in C; others have the nest's dimensions there.
+    flat: Mapping[str, tuple[Expr, ...]] = field(default_factory=dict)
 
 
 def emit_region(
@@ -176,7 +178,7 @@ def emit_region(
         if buffer.name not in around.arrays:
             raise InternalError(f"array {buffer.name} has no name in C")
         printer.expressions.buffers[buffer.name] = NamedBuffer(
-            around.arrays[buffer.name], buffer.dtype, None
+            around.arrays[buffer.name], buffer.dtype, around.flat.get(buffer.name)
         )
     printer.nest(nest)
     return _region_block(printer, around)

@@ -23,6 +23,7 @@ from loopwright.calls.c_initial_values import (
     whole,
 )
 from loopwright.calls.jit_dispatch import NativeCalls, install_native_calls
+from loopwright.calls.region_arguments import RegionArguments
 from loopwright.calls.specialisation import Specialisation
 from loopwright.diagnostics import (
     Diagnostic,
@@ -92,7 +93,7 @@ class CFunction:
         self._regions = regions
         self._codes = tuple(map(make, regions))
         self._threads = threads
-        self._orders = tuple(map(_order, regions))
+        self._orders = tuple(map(RegionArguments, regions))
         self._integers: list[tuple[str, Callable[[Values], int]]] = []
         self._memory: list[tuple[str, Callable[[Values, Values], Array]]] = []
         for variable in _variables(regions).values():
@@ -112,9 +113,9 @@ class CFunction:
         origins = {variable.origin for variable in _variables(self._regions).values()}
         if len(self._codes) != 1 or not isinstance(code, Specialisation):
             return None, ()
-        if origins != {Origin.PARAMETER}:
+        if origins != {Origin.PARAMETER} or not order.are_plain:
             return None, ()
-        return code, tuple(self.parameters.index(name) + 1 for name in order)
+        return code, tuple(self.parameters.index(name) + 1 for name in order.names)
 
     # -- calls ------------------------------------------------------------------------------------
 
@@ -138,13 +139,13 @@ class CFunction:
         if self._plain is None:
             return None
         values = self._bound(args, {})
-        return self._plain, tuple([values[name] for name in self._orders[0]])
+        return self._plain, self._orders[0](values)
 
     def _run(self, args: tuple[Any, ...], named: dict[str, Any]) -> None:
         values = self._bound(args, named)
         threads = self._threads()
         for region, code, order in zip(self._regions, self._codes, self._orders, strict=True):
-            code(tuple([values[name] for name in order]), threads)
+            code(order(values), threads)
             if len(self._regions) > 1:
                 self._keep(region, values)
 
@@ -222,7 +223,7 @@ class CFunction:
         values = self._bound(args, named)
         threads = self._threads()
         pairs = zip(self._codes, self._orders, strict=True)
-        return [ask(c, tuple(values[n] for n in o), threads) for c, o in pairs]
+        return [ask(code, order(values), threads) for code, order in pairs]
 
     # -- variables --------------------------------------------------------------------------------
 
@@ -366,12 +367,6 @@ def _constant_shape(variable: CVariable) -> tuple[int, ...]:
             hint="declare it with constant extents, or make it a parameter",
         )
     return found
-
-
-def _order(region: CRegion) -> tuple[str, ...]:
-    """The variables of C that are a region's arguments, in the order of its tree."""
-    by_tree = {v.tree_name: v.name for v in region.variables if v.tree_name}
-    return tuple(by_tree[param.name] for param in region.tree.params)
 
 
 def _home(variable: CVariable) -> VariableKind:

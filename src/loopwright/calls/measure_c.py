@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +122,8 @@ def _values(
             values[name] = 1.0 if variable.dtype.is_float else 1
         else:
             shape = tuple(_extent(e, by_tree) for e in variable.shape)
+            if variable.rows and variable.shape == variable.rows[:1]:  # no length is declared
+                shape = (prod(_extent(e, by_tree) for e in variable.rows),)
             dtype = variable.dtype.numpy
             # Numbers near 1 keep long computations finite, and divisions defined.
             values[name] = (1 + random.integers(0, 3, shape) / 4).astype(dtype)

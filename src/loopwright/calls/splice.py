@@ -34,7 +34,7 @@ from loopwright.ir.program import Program, Role
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.visit import expressions, names, statements
 from loopwright.lazy_dataclass import dataclass
-from loopwright.lower.buffers import contiguous
+from loopwright.lower.buffers import contiguous, row_major
 from loopwright.lower.origins import origins
 from loopwright.lower.split_kernels import split_kernels
 from loopwright.pipeline import Compilation, TooHard, compile_program
@@ -190,6 +190,7 @@ def _surroundings(region: CRegion, words: frozenset[str]) -> RegionSurroundings:
     arrays: dict[str, str] = {}
     integers = {}
     memory: dict[str, tuple[str, tuple[Expr, ...]]] = {}
+    flat: dict[str, tuple[Expr, ...]] = {}
     names = _loop_names(tree.body, words)
     for variable in region.variables:
         match variable.kind:
@@ -201,12 +202,14 @@ def _surroundings(region: CRegion, words: frozenset[str]) -> RegionSurroundings:
                     integers[variable.tree_name] = (variable.name, variable.dtype)
             case _ if variable.tree_name not in local:
                 arrays[variable.tree_name] = variable.name
+                if variable.rows:
+                    flat[variable.tree_name] = row_major(variable.rows)
             case _:
                 names[variable.tree_name] = variable.name
                 if variable.origin is not Origin.REGION and variable.shape:
                     memory[variable.tree_name] = (variable.name, variable.shape)
     after = tuple((v.name, v.final) for v in region.variables if v.final is not None)
-    return RegionSurroundings(arrays, integers, memory, names, words, region.indent, after)
+    return RegionSurroundings(arrays, integers, memory, names, words, region.indent, after, flat)
 
 
 def _loop_names(nodes: tuple[Node, ...], words: frozenset[str]) -> dict[str, str]:

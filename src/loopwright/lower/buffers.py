@@ -32,6 +32,7 @@ __all__ = [
     "allocate_shared",
     "argument_buffers",
     "contiguous",
+    "row_major",
     "scalar_names",
     "specialise",
     "stride_name",
@@ -80,7 +81,7 @@ def contiguous(
     """
 
     def packed(argument: Buffer) -> Buffer:
-        return replace(argument, strides=_row_major(shapes[argument.name]))
+        return replace(argument, strides=row_major(shapes[argument.name]))
 
     return replace(nest, buffers=tuple(map(packed, nest.buffers)), scalars=params)
 
@@ -182,7 +183,7 @@ def _needs(stmt: Stmt, buffer: str) -> bool:
 
 
 def _alloc(array: Array, space: Space, body: Stmt) -> Alloc:
-    buffer = Buffer(array.name, array.dtype, _row_major(array.shape), space, writable=True)
+    buffer = Buffer(array.name, array.dtype, row_major(array.shape), space, writable=True)
     return Alloc(buffer, array.shape, body)
 
 
@@ -191,7 +192,7 @@ def _argument(array: Array) -> Buffer:
     return Buffer(array.name, array.dtype, strides, writable=array.role is not Role.IN)
 
 
-def _row_major(shape: tuple[Expr, ...]) -> tuple[Expr, ...]:
+def row_major(shape: tuple[Expr, ...]) -> tuple[Expr, ...]:
     strides: list[Expr] = []
     step: Expr = Const(1)
     for extent in reversed(shape):

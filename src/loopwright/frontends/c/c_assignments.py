@@ -22,6 +22,7 @@ from loopwright.frontends.c.syntax_tree import (
     UnsupportedExpr,
 )
 from loopwright.frontends.constant_folding import zero
+from loopwright.frontends.flat_rows import is_product
 from loopwright.frontends.refusal import Refusal, Reported
 from loopwright.frontends.source_tree import Assign, Local, Node
 from loopwright.frontends.tree_rewrites import (
@@ -115,7 +116,10 @@ class CAssignmentReader:
             raise Refusal("LW135", message, hint="assign its elements in a loop")
         new = convert(value, element, scope.prove)
         scope.forget([declaration])
-        is_known = new.is_index and element.rank >= INT.rank and why_not_piecewise(new.expr) is None
+        is_place = why_not_piecewise(new.expr) is None
+        if not is_place and scope.flat is not None:  # int k = i*m + j; a[k] = 0;
+            is_place = value.ctype.dtype.bits <= element.dtype.bits and is_product(new.expr)
+        is_known = new.is_index and element.rank >= INT.rank and is_place
         if is_known:
             scope.known[declaration] = new
         if declaration in scope.counters:

@@ -33,7 +33,14 @@ from loopwright.frontends.c.file_outline import TranslationUnit
 from loopwright.frontends.c.inline_expansion import Inliner
 from loopwright.frontends.c.lexer import Range
 from loopwright.frontends.c.operators import binary, by_cases, choose, logical, unary
-from loopwright.frontends.c.region_scope import Alias, RegionScope, Variable, declare_variable
+from loopwright.frontends.c.region_scope import (
+    Alias,
+    FlatArrays,
+    RegionScope,
+    Variable,
+    declare_variable,
+    may_be_flat,
+)
 from loopwright.frontends.c.syntax_tree import (
     AssignExpr,
     BinaryExpr,
@@ -52,6 +59,7 @@ from loopwright.frontends.c.syntax_tree import (
     UnaryExpr,
     UnsupportedExpr,
 )
+from loopwright.frontends.flat_rows import row_sizes, split_rows
 from loopwright.frontends.refusal import Refusal, Reported, did_you_mean, wrong_rank
 from loopwright.frontends.source_tree import Assign, Local
 from loopwright.ir.dtypes import BOOL, INT64, DType
@@ -234,11 +242,14 @@ class CExpressionReader:
         if not variable.shape:
             message = f"'{variable.declaration.name}' is no array"
             raise Refusal("LW115", message, hint="only arrays have subscripts")
-        if len(entries) + len(part.prefix) != len(variable.shape):
-            rank = len(variable.shape) - len(part.prefix)
+        if len(entries) + len(part.prefix) != len(variable.extents):
+            rank = len(variable.extents) - len(part.prefix)
             for entry in entries:
                 self.try_value(entry)
             raise wrong_rank(variable.declaration.name, rank, len(entries))
+        if self.scope.flat is not None and may_be_flat(variable.declaration) and not part.prefix:
+            index = self._rows(self.scope.flat, part, entries[0])
+            return Access(variable.name, index, variable.ctype.dtype), variable
         found: list[Expr] = []
         for entry in entries:
             try:
@@ -250,6 +261,31 @@ class CExpressionReader:
         index = (*part.prefix, part.offset + found[0], *found[1:])
         return Access(variable.name, index, variable.ctype.dtype), variable
 
+    def _rows(self, flat: FlatArrays, part: Alias, entry: SyntaxExpr) -> tuple[Expr, ...]:
+        """The subscripts of `entry` in an array that is flat in C."""
+        (value,) = self.need(entry)
+        declaration, place = part.variable.declaration, part.offset + value.expr
+        # Products of unsigned ints wrap around in memory; those of 64 bits wrap as addresses do.
+        is_exact = not value.ctype.is_unsigned or value.ctype.dtype.bits == INT64.bits
+        is_place = value.is_index and is_exact
+        if is_place and flat.is_looking and why_not_piecewise(place) is not None:
+            integers = {v.name for v in self.scope.variables.values() if v.is_integer}
+            flat.narrow(declaration, row_sizes(place, integers.__contains__, self.scope.prove))
+            return (Const(0),)  # the region is read once more with what was found
+        if declaration not in flat.sizes:
+            return (part.offset + self.as_affine(value, entry, "LW110", "the subscript"),)
+        sizes = flat.sizes[declaration]
+        found = split_rows(place, sizes, self.scope.prove) if is_place else None
+        if found is None:
+            raise Refusal("LW110", "the subscript is not proved to stay in its row")
+        places = [index(entry, value.ctype) for entry in found]
+        return tuple(self._plain(place, entry, "LW110", "the subscript") for place in places)
+
+    def length(self, node: SyntaxExpr) -> Expr | None:
+        """The extent of a flat array, a polynomial of sizes; None where it is anything else."""
+        value = self.try_value(node)
+        return value.expr if value is not None and value.is_index else None
+
     def array_part(self, node: SyntaxExpr) -> Alias:
         """The array or row that an argument of a function denotes: A, A[i], &A[i][j], A + i."""
         match node:
@@ -259,7 +295,7 @@ class CExpressionReader:
                 return self._moved(self.array_part(base), entry)
             case IndexExpr(base=base, index=entry):
                 part = self._moved(self.array_part(base), entry)
-                if len(part.prefix) + 1 >= len(part.variable.shape):
+                if len(part.prefix) + 1 >= len(part.variable.extents):
                     raise Refusal(
                         "LW137", "a number is passed for an array", self.source_text(node)
                     )
@@ -298,7 +334,9 @@ class CExpressionReader:
         if declaration not in scope.variables:
             self._check_visible(declaration)
             scope.refused.add(declaration)
-            scope.variables[declaration] = declare_variable(scope, declaration, self.extent)
+            scope.variables[declaration] = declare_variable(
+                scope, declaration, self.extent, self.length
+            )
             scope.refused.remove(declaration)
         return scope.variables[declaration]
 

@@ -362,13 +362,15 @@ class CStatementReader:
         """
         scope = self._scope
         shapes = {v.name: v.shape for v in scope.variables.values()}
+        # Of a flat array an element may exist where the end of its row does not.
+        whole = {v.name: v.shape for v in scope.variables.values() if v.length is None}
         first, second = (assigned_elements(side) for side in sides)
         both = {target for target, _ in first} & {target for target, _ in second}
         # What the condition reads exists.
         read = [
             fact
             for load in certain_loads(cond)
-            for entry, extent in zip(load.index, shapes.get(load.array, ()), strict=False)
+            for entry, extent in zip(load.index, whole.get(load.array, ()), strict=False)
             for fact in (entry >= 0, entry < extent)
             if why_not_affine(entry) is None
         ]

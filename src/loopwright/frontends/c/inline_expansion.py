@@ -201,7 +201,7 @@ class Inliner:
         if kind.element != variable.ctype:
             message = f"'{name}' is an array of '{kind.text}'"
             raise Refusal("LW137", message, found=f"an array of '{variable.ctype}'")
-        rest = variable.shape[len(part.prefix) :]
+        rest = variable.extents[len(part.prefix) :]
         if len(rest) != len(kind.derivations):
             message = f"'{name}' has {len(kind.derivations)} dimensions"
             raise Refusal("LW137", message, found=f"an array of {len(rest)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from enum import Enum
 from os import PathLike
 
@@ -20,7 +21,7 @@ from loopwright.frontends.c.file_outline import (
 from loopwright.frontends.c.initial_values import InitialValue, initial_value_of
 from loopwright.frontends.c.preprocessor import Preprocessed, preprocess
 from loopwright.frontends.c.region_parser import ParsedRegion, parse_regions
-from loopwright.frontends.c.region_scope import RegionScope, Variable
+from loopwright.frontends.c.region_scope import FlatArrays, RegionScope, Variable
 from loopwright.frontends.c.source_map import (
     PreprocessedText,
     SourceMap,
@@ -132,7 +133,40 @@ def _read_region(
     """The tree and the variables of a region; None when something was refused (and reported).
 
     `first` is where the first region of the function begins.
+
+    Where nothing but subscripts and extents is refused, the region is read with its flat arrays as
+    rows: once to find their extents, and again with these. What it is refused for does not change.
     """
+    own = replace(unit, faults=Collector())
+    found: CRegion | None = None
+    try:
+        found = _read_once(own, region, index, first, None)
+        if found is None and all(fault.code in _OF_PLACES for fault in own.faults):
+            found = _read_as_rows(unit, region, index, first)
+    finally:
+        for fault in own.faults if found is None else ():
+            unit.faults.add(fault)
+    return found
+
+
+# Subscripts and extents that are not affine, functions that cannot be inlined for these.
+_OF_PLACES = ("LW110", "LW118", "LW137")
+
+
+def _read_as_rows(
+    unit: TranslationUnit, region: ParsedRegion, index: int, first: int
+) -> CRegion | None:
+    flat = FlatArrays()
+    _read_once(replace(unit, faults=Collector()), region, index, first, flat)
+    chosen = flat.chosen()
+    if not chosen.sizes:
+        return None
+    return _read_once(replace(unit, faults=Collector()), region, index, first, chosen)
+
+
+def _read_once(
+    unit: TranslationUnit, region: ParsedRegion, index: int, first: int, flat: FlatArrays | None
+) -> CRegion | None:
     before = len(unit.faults)
     lasting = _lasting(region)
     assigned, counters = assigned_in(region.body) | set(lasting), counters_in(region.body)
@@ -144,6 +178,7 @@ def _read_region(
         region.changing,
         untouched={d for d in counters if d.where != "region"},
         hidden=region.declared | {d.name for d in used if d.where != "global"},
+        flat=flat,
     )
     read = CExpressionReader(unit, scope)
     order = {d: at for at, d in enumerate(region.head.parameters)}
@@ -316,13 +351,14 @@ class _RegionVariables:
             v.ctype.name,
             v.ctype.dtype,
             tuple(d.text if isinstance(d, ArrayDim) else "" for d in declaration.type.derivations),
-            v.shape,
+            v.extents,
             is_written,
             is_written and self._is_live(declaration),
             None,
             self._source_map.span(declaration.at),
             self._init(declaration),
             self._start(declaration),
+            () if v.length is None else v.shape,
         )
 
     def _start(self, declaration: Declaration) -> InitialValue | None:
@@ -418,6 +454,7 @@ class CVariable:
     span: Span  # of the declaration
     init: str = ""  # C text of its initial value, macros expanded; "" without one
     start: InitialValue | None = None  # of a scalar: the same as expressions, where they are known
+    rows: tuple[Expr, ...] = ()  # of a flat array that the tree has as rows: its extents there
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field
 from typing import TypeAlias
@@ -18,14 +18,23 @@ from loopwright.frontends.c.syntax_tree import (
     TernaryExpr,
     UnaryExpr,
 )
+from loopwright.frontends.flat_rows import Sizes, exact_rows
 from loopwright.frontends.fresh_names import FreshNames
-from loopwright.frontends.refusal import Refusal
+from loopwright.frontends.refusal import Refusal, Reported
 from loopwright.frontends.source_tree import Local
 from loopwright.ir.expr import Binary, Const, Expr, Var
 from loopwright.ir.visit import names
 from loopwright.lazy_dataclass import dataclass
 
-__all__ = ["Alias", "RegionScope", "Variable", "declare_variable", "element_of"]
+__all__ = [
+    "Alias",
+    "FlatArrays",
+    "RegionScope",
+    "Variable",
+    "declare_variable",
+    "element_of",
+    "may_be_flat",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +46,12 @@ class Variable:
     ctype: CType
     shape: tuple[Expr, ...]
     is_integer: bool  # an integer that the region only reads: a parameter of the program
+    length: Expr | None = None  # of a flat array that is read as rows: its only extent in C
+
+    @property
+    def extents(self) -> tuple[Expr, ...]:
+        """The extents that C knows of."""
+        return self.shape if self.length is None else (self.length,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +64,29 @@ class Alias:
     variable: Variable
     prefix: tuple[Expr, ...]
     offset: Expr
+
+
+@dataclass(slots=True)
+class FlatArrays:
+    """The arrays of one subscript in which a region finds products: rows, as `flat_rows` says.
+
+    A first reading looks for the extents of rows, and its tree means nothing; the second has them.
+    """
+
+    # Those by which all products in subscripts that were read so far can be divided.
+    choices: dict[Declaration, list[Sizes]] = field(default_factory=dict)
+    sizes: Mapping[Declaration, Sizes] = field(default_factory=dict)
+    is_looking: bool = True
+
+    def narrow(self, declaration: Declaration, possible: Sequence[Sizes]) -> None:
+        """Keep the choices that another subscript leaves."""
+        before = self.choices.get(declaration, possible)
+        self.choices[declaration] = [sizes for sizes in before if sizes in possible]
+
+    def chosen(self) -> FlatArrays:
+        """The extents for which all proofs were found."""
+        sizes = {array: found[0] for array, found in self.choices.items() if found}
+        return FlatArrays(sizes=sizes, is_looking=False)
 
 
 @dataclass(slots=True)
@@ -83,6 +121,7 @@ class RegionScope:
     hidden: frozenset[str] = (
         frozenset()
     )  # names that the function declares again, hiding those of the file
+    flat: FlatArrays | None = None  # None: products in subscripts are refused
 
     def prove(self, wanted: Expr) -> bool:
         """Whether an affine condition holds whenever the statement being read is executed."""
@@ -152,6 +191,8 @@ class RegionScope:
 
 # Reads an extent as an affine expression; the str names it in messages.
 ReadExtent: TypeAlias = Callable[[SyntaxExpr, str], Expr]
+# Reads the extent of a flat array; None for one that is no polynomial of sizes.
+ReadLength: TypeAlias = Callable[[SyntaxExpr], Expr | None]
 
 _MOST_RANK = 32  # dimensions of one array
 
@@ -175,7 +216,9 @@ def element_of(declaration: Declaration) -> CType:
     return kind.element
 
 
-def declare_variable(scope: RegionScope, declaration: Declaration, read: ReadExtent) -> Variable:
+def declare_variable(
+    scope: RegionScope, declaration: Declaration, read: ReadExtent, read_length: ReadLength
+) -> Variable:
     """The tree's variable for one of C at its first use, with a unique name and extents."""
     element = element_of(declaration)
     kind = declaration.type
@@ -191,10 +234,54 @@ def declare_variable(scope: RegionScope, declaration: Declaration, read: ReadExt
     if len(kind.derivations) > _MOST_RANK:
         raise Refusal("LW118", f"'{declaration.name}' has more than {_MOST_RANK} dimensions")
     name = scope.names.fresh(declaration.name)
-    shape = tuple(
-        _extent(scope, declaration, name, at, dim, read) for at, dim in enumerate(kind.derivations)
-    )
+    if scope.flat is not None and declaration in scope.flat.sizes:
+        sizes = scope.flat.sizes[declaration]
+        return _flat_variable(scope, declaration, name, sizes, read_length)
+    try:
+        shape = tuple(
+            _extent(scope, declaration, name, at, dim, read)
+            for at, dim in enumerate(kind.derivations)
+        )
+    except Reported:
+        if scope.flat is None or not scope.flat.is_looking or not may_be_flat(declaration):
+            raise
+        shape = (_unknown(scope, name),)  # a product, which the next reading takes up
     return Variable(declaration, name, element, shape, is_integer=False)
+
+
+def may_be_flat(declaration: Declaration) -> bool:
+    """Whether an array has one subscript, and memory that the region does not make."""
+    derivations = declaration.type.derivations
+    is_given = declaration.where in ("parameter", "global") or derivations == ("*",)
+    return len(derivations) == 1 and is_given and declaration.where not in ("region", "lasting")
+
+
+def _flat_variable(
+    scope: RegionScope,
+    declaration: Declaration,
+    name: str,
+    sizes: Sizes,
+    read: ReadLength,
+) -> Variable:
+    """An array of one subscript as rows of the given extents."""
+    (dim,) = declaration.type.derivations
+    extent = dim.extent if isinstance(dim, ArrayDim) else None
+    length = rows = None
+    if extent is not None:
+        _check_fixed(scope, declaration, extent)
+        length = read(extent)
+        rows = None if length is None else exact_rows(length, sizes)
+    unknown = _unknown(scope, name) if rows is None else rows
+    shape = (unknown, *sizes)
+    is_integer, known = False, unknown if length is None else length
+    return Variable(declaration, name, element_of(declaration), shape, is_integer, known)
+
+
+def _unknown(scope: RegionScope, name: str) -> Expr:
+    """The first extent of an array that declares none."""
+    size = scope.names.fresh(f"{name}_0")
+    scope.sizes.append(size)
+    return Var(size)
 
 
 def _extent(
@@ -210,9 +297,19 @@ def _extent(
         if at > 0:
             hint = "only the first extent may be left open"
             raise Refusal("LW118", f"an extent of '{declaration.name}' is missing", hint=hint)
-        size = scope.names.fresh(f"{name}_0")
-        scope.sizes.append(size)
-        return Var(size)
+        return _unknown(scope, name)
+    _check_fixed(scope, declaration, extent)
+    found = read(extent, f"an extent of '{declaration.name}'")
+    match found:
+        case Const(value=int() as value) if value <= 0:
+            raise Refusal("LW118", f"an extent of '{declaration.name}' is {value}")
+    if not isinstance(found, Const) and names(found):
+        scope.always.append(found >= 0)
+    return found
+
+
+def _check_fixed(scope: RegionScope, declaration: Declaration, extent: SyntaxExpr) -> None:
+    """Refuse an extent whose variables may have other values in the region."""
     for used in _variables(extent):
         if used.where == "global" and "const" not in used.type.qualifiers:
             message = (
@@ -225,13 +322,6 @@ def _extent(
                 f"an extent of '{declaration.name}' uses '{used.name}', which changes",
                 hint=f"leave '{used.name}' as it is, and use another variable",
             )
-    found = read(extent, f"an extent of '{declaration.name}'")
-    match found:
-        case Const(value=int() as value) if value <= 0:
-            raise Refusal("LW118", f"an extent of '{declaration.name}' is {value}")
-    if not isinstance(found, Const) and names(found):
-        scope.always.append(found >= 0)
-    return found
 
 
 def _variables(expr: SyntaxExpr) -> list[Declaration]:

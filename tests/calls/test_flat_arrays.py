@@ -1,0 +1,270 @@
+"""Flat arrays of C, `a[i*m + j]`: the same bits as gcc makes of the source, in text and in calls.
+
+Every program is a function of n, m, k, arrays of n*m*k elements or more, and nothing else.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Callable
+from itertools import product
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from backends.c_compiled import needs_cc
+from calls.test_splice import optimised, pointer
+from loopwright.calls.check_c import check_region
+from loopwright.diagnostics import SourceError, UsageError
+from loopwright.frontends.c import read_c
+from loopwright.machines.host import host
+from loopwright.planner.planners import model_planner
+from loopwright.runtime.toolchain import build_library, load_library
+
+HEAD = "void f(int n, int m, int k, double *a, double *b)"
+
+
+def text(body: str, head: str = HEAD, before: str = "") -> str:
+    return f"#include <stddef.h>\n{before}\n{head} {{\n#pragma scop\n{body}\n#pragma endscop\n}}\n"
+
+
+LOOPS = "for (int i = 0; i < n; i++) for (int j = 0; j < m; j++) "
+INNER = "for (int i = 1; i < n - 1; i++) for (int j = 1; j < m - 1; j++) "
+PROGRAMS = {
+    "stencil": text(
+        INNER + "b[i*m + j] = a[(i-1)*m + j] + a[(i+1)*m + j] + a[i*m + j+1] + a[i*m + j-1];"
+    ),
+    "in place": text(INNER + "a[i*m + j] = 0.5*(a[(i-1)*m + j] + a[i*m + j-1]);"),
+    "three": text(
+        INNER
+        + "for (int l = 1; l < k - 1; l++)"
+        + "b[(i*m + j)*k + l] = a[((i-1)*m + j)*k + l] - a[i*m*k + (j+1)*k + l-1];"
+    ),
+    "four": text(
+        LOOPS
+        + "for (int l = 0; l < k; l++) for (int c = 0; c < 2; c++)"
+        + "b[((i*m + j)*k + l)*2 + c] = 2*a[((i*m + j)*k + l)*2 + 1 - c];"
+    ),
+    "turned": text(LOOPS + "b[j*n + i] = a[i*m + j];"),
+    "from the end": text(LOOPS + "b[(n-1-i)*m + (m-1-j)] = a[i*m + j];"),
+    "last column": text("for (int i = 0; i < n; i++) if (m > 0) a[i*m + m-1] += a[i*m];"),
+    "square": text(
+        "for (int i = 0; i < n; i++) for (int j = 0; j < n; j++) for (int l = 0; l < n; l++)"
+        "b[i*n + j] += a[i*n + l] * a[l*n + j];"
+    ),
+    "with borders": text(
+        "for (int i = 1; i <= n; i++) for (int j = 1; j <= m; j++)"
+        "b[i*(m+2) + j] = a[(i-1)*(m+2) + j] + a[i*(m+2) + j+1];"
+    ),
+    "around": text(LOOPS + "b[i*m + j] = a[i*m + (j+1)%m] + a[(i == 0 ? n-1 : i-1)*m + j];"),
+    "records": text(LOOPS + "b[i*m + j] = a[(i*m + j)*3] + a[3*(i*m + j) + 2];"),
+    "a place of its own": text(
+        "for (int i = 1; i < n; i++) for (int j = 0; j < m; j++)"
+        "{ const int p = i*m + j; b[p] = a[p - m] + a[p]; }"
+    ),
+    "a function": text(
+        "for (int i = 1; i < n; i++) for (int j = 0; j < m; j++) b[i*m + j] = at(a, m, i-1, j);",
+        before="static double at(const double *p, int w, int i, int j) { return p[i*w + j]; }",
+    ),
+    "sizes of 64 bits": text(
+        "for (size_t i = 0; i < n; i++) for (size_t j = 0; j + 1 < m; j++)"
+        "b[i*m + j] = a[i*m + j + 1];",
+        "void f(size_t n, size_t m, size_t k, double *a, double *b)",
+    ),
+    "long": text(LOOPS + "b[(long)i*m + j] = a[(long)i*m + j];"),
+    "open": text(LOOPS + "b[i*m + j] += a[i*m + j];", HEAD.replace("*a", "a[]")),
+    "a matrix and vectors": text(LOOPS + "b[i] += a[i*m + j] * a[j];"),
+    "a condition on data": text(LOOPS + "if (b[i*m + j] > a[i*m + j]) b[i*m + j] = i - 0.25*j;"),
+}
+SIZES = [
+    *((0, 0, 0), (1, 1, 1), (0, 5, 2), (5, 0, 3), (3, 1, 2), (1, 7, 3), (2, 2, 2)),
+    *((7, 11, 3), (13, 5, 7), (3, 67, 2), (37, 41, 1)),
+]
+NEGATIVE = [(5, -3, 4), (-2, 7, 3), (-4, -5, -6)]  # C runs no iteration
+
+
+def call(source: bytes) -> Callable[..., object]:
+    flags = ("-std=c99", "-O1", "-ffp-contract=off")
+    return load_library(build_library(source.decode(), flags))["f"]
+
+
+def arrays(n: int, m: int, k: int) -> list[np.ndarray]:
+    random = np.random.default_rng(7)
+    n, m, k = (max(x, 0) for x in (n, m, k))
+    # As much as any of the programs reaches, in whole rows of all of them.
+    count = max((n + 2) * (m + 2) * 3, n * m * k * 2, n * n) + n + m
+    return [random.integers(-8, 9, count) / 4 for _ in range(2)]
+
+
+@needs_cc
+@pytest.mark.parametrize("target", ["c", "openmp"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_text_has_the_bits_of_the_source(name: str, target: str) -> None:
+    source = PROGRAMS[name]
+    _, results, after = optimised(source, target=target)
+    assert results[0].text is not None
+    before, now = call(source.encode()), call(after)
+    wide = ctypes.c_size_t if "size_t n" in source else ctypes.c_int
+    for sizes in SIZES if wide is ctypes.c_size_t else [*SIZES, *NEGATIVE]:
+        made = []
+        for function in (before, now):
+            given = arrays(*sizes)
+            function(*map(wide, sizes), *map(pointer, given))
+            made.append(given)
+        for x, y in zip(*made, strict=True):
+            assert np.array_equal(x, y), sizes
+
+
+@needs_cc
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_calls_have_the_bits_of_the_source(name: str) -> None:
+    source = PROGRAMS[name]
+    before, now = call(source.encode()), lw.compile(source.encode())["f"]
+    wide = ctypes.c_size_t if "size_t n" in source else ctypes.c_int
+    for sizes in SIZES:
+        wanted, given = arrays(*sizes), arrays(*sizes)
+        before(*map(wide, sizes), *map(pointer, wanted))
+        for _ in range(2):  # a call that was seen before takes another road
+            again = [x.copy() for x in given]
+            now(*sizes, *again)
+            for x, y in zip(wanted, again, strict=True):
+                assert np.array_equal(x, y), sizes
+
+
+@pytest.mark.parametrize("name", ["stencil", "three", "around", "a condition on data"])
+def test_checked(name: str) -> None:
+    file, results, _ = optimised(PROGRAMS[name])
+    report, note = check_region(results[0], model_planner, host(), 2, reassoc=False)
+    assert not report.differences
+    assert not note
+    assert file.regions[0].variable("a").rows
+
+
+def test_text_addresses_flat_memory() -> None:
+    _, _, after = optimised(text(LOOPS + "b[i*m + j] = a[i*m + j];"), target="c")
+    assert "b[i * m + j] = a[i * m + j];" in after.decode()
+
+
+def test_declared_lengths() -> None:
+    """`a[n*m]` has n rows: calls with other lengths are refused, as for all declared extents."""
+    head = "void f(int n, int m, int k, double a[n*m], double b[(n+1)*m])"
+    f = lw.compile(text(LOOPS + "b[(i+1)*m + j] = a[i*m + j];", head).encode())["f"]
+    for n, m in product((0, 1, 5), (0, 1, 7)):
+        a, b = np.arange(float(n * m)), np.zeros((n + 1) * m)
+        f(n, m, 0, a, b)
+        assert np.array_equal(b[m:], a)
+        assert not b[:m].any()
+    with pytest.raises(UsageError, match=re.escape("argument 'a' has other extents")):
+        f(3, 5, 0, np.zeros(14), np.zeros(20))
+
+
+def test_short_arrays_are_refused() -> None:
+    f = lw.compile(text(LOOPS + "b[i*m + j] = a[i*m + j];").encode())["f"]
+    f(5, 7, 0, np.ones(35), np.ones(35))
+    for short in (34, 28, 1, 0):
+        b = np.zeros(35)
+        with pytest.raises(SourceError) as caught:
+            f(5, 7, 0, np.ones(short), b)
+        assert not b.any()
+        rows = short // 7
+        assert "subscript 1 of 'a' is outside the array [LW112]" in str(caught.value)
+        assert f"found a[{rows}, 0] in a of shape ({rows}, 7)" in str(caught.value)
+    with pytest.raises(UsageError) as negative:
+        f(5, -7, 0, np.ones(35), np.ones(35))
+    assert "the rows of argument 'a' have negative extents" in str(negative.value)
+    assert "found [][-7]" in str(negative.value)
+
+
+def test_shared_memory_is_refused() -> None:
+    f = lw.compile(text(LOOPS + "b[i*m + j] = a[i*m + j];").encode())["f"]
+    a = np.ones(40)
+    with pytest.raises(UsageError, match="share memory, and 'b' is written"):
+        f(5, 7, 0, a[:35], a[5:])
+
+
+def test_two_regions_with_other_rows() -> None:
+    """The same memory is rows of m in one region, of n in the next and plain in the last."""
+    second = "#pragma endscop\n#pragma scop\n"
+    loops = LOOPS.replace("m;", "n;").replace("< n; i", "< m; i")
+    body = LOOPS + f"a[i*m + j] += 1;\n{second}{loops} b[i*n + j] += a[i*n + j];\n"
+    f = lw.compile(text(f"{body}{second}if (n > 0) a[0] = 5;").encode())["f"]
+    a, b = np.arange(35.0), np.zeros(35)
+    f(5, 7, 0, a, b)
+    assert np.array_equal(b, np.arange(35.0) + 1)
+    assert a[0] == 5
+    assert np.array_equal(a[1:], b[1:])
+
+
+def test_other_rows_may_exist_or_not() -> None:
+    """Nothing is known of b's rows: text stays as it is, calls know the array."""
+    source = text(LOOPS + "if (a[i*m + j] > 0) b[i*m + j] = i - 0.25*j;")
+    _, results, after = optimised(source)
+    assert after == source.encode()
+    assert results[0].reason == (
+        "data decide on elements of an array whose extent is not known here"
+    )
+    a, b = np.random.default_rng(3).standard_normal((2, 5, 7))
+    wanted = np.where(a > 0, np.arange(5)[:, None] - 0.25 * np.arange(7), b)
+    flat = b.reshape(-1)
+    lw.compile(source.encode())["f"](5, 7, 0, a.reshape(-1), flat)
+    assert np.array_equal(flat.reshape(5, 7), wanted)
+
+
+# -- what stays refused ---------------------------------------------------------------------------
+
+ROWS = "try: a subscript for each dimension: A[i][j] of an array A[m][n] instead of A[i*n + j]"
+
+
+def refusal(line: str) -> str:
+    with pytest.raises(SourceError) as caught:
+        read_c(text(line))
+    return str(caught.value)
+
+
+def test_a_subscript_that_leaves_its_row() -> None:
+    line = LOOPS + "b[j] = a[i*m + j+1];"
+    assert refusal(line) == (
+        "<c>:5:66: error: the subscript is not affine in the loop variables and sizes [LW110]\n"
+        f"    {line}\n    " + " " * 65 + "^^^^^^^^^\n"
+        "note: found i*m + j+1, a product of two variables\n" + ROWS
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        LOOPS + "a[i*m + j] = a[j*n + i];",  # two sizes
+        LOOPS + "{ a[i*m + j] = 0; a[j + 1] = 0; }",  # a plain subscript that leaves the first row
+        LOOPS + "a[i*k + j] = 0;",  # m <= k is not known
+        "for (int i = 0; i < n; i++) a[i*m] = 0;",  # m may be 0
+        "for (int i = 0; i < n; i++) for (int j = -1; j < m; j++) a[i*m + j] = 0;",
+        "for (int i = 0; i < n; i++) for (int j = 0; j < i; j++) a[i*j + 1] = 0;",  # no size
+        LOOPS + "for (int l = 0; l < k; l++) a[(i*m + j)*k + l + 1] = 0;",
+        "for (int i = 0; i < n; i++) for (int j = 0; j <= n; j++) a[i*n*n + j] += a[j*n + i];",
+        # Products of unsigned ints wrap around.
+        "for (unsigned i = 0; i < n; i++) for (unsigned j = 0; j < m; j++) a[i*m + j] = 0;",
+    ],
+)
+def test_refused(line: str) -> None:
+    told = refusal(line)
+    assert "the subscript is not affine in the loop variables and sizes [LW110]" in told
+    assert "a product of two variables" in told
+    with pytest.raises(SourceError) as caught:
+        lw.compile(text(line).encode())
+    assert str(caught.value) == told
+
+
+def test_extents_that_change_are_refused() -> None:
+    source = (
+        "void f(int n, int m, double a[n*m]) {\n    n = n + 1;\n#pragma scop\n"
+        f"{LOOPS} a[i*m + j] = 0;\n#pragma endscop\n}}\n"
+    )
+    with pytest.raises(SourceError, match="an extent of 'a' uses 'n', which changes"):
+        read_c(source)
+
+
+def test_memory_of_the_region_itself_is_refused() -> None:
+    told = refusal("double t[100]; " + LOOPS + "t[i*m + j] = a[i*m + j];")
+    assert "a product of two variables" in told
