@@ -1,12 +1,13 @@
 """Integers that data choose between a variable of a loop and zero, by bits instead of branches.
 
-    run = (0 if c else run + x)   ->   run = (run + x) & -(not c)
+    run = (0 if c else run + x)   ->   run = (run & -(not c)) + (x & -(not c))
     n = (n + 1 if c else n)       ->   n = n + (1 if c else 0)
 
 Compilers of C make branches of such selections in loops that hand the variable on, and often a
 branch for each of several that ask the same. A branch that goes wrong takes as long as ten
 iterations; a mask takes an instruction or two in all of them, and -1 & x = x, 0 & x = 0 whatever
-the sign of x.
+the sign of x. The operands are masked and not the sum: where c holds nobody has computed it, and
+in C it must not overflow.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from loopwright.ir.dtypes import BOOL
-from loopwright.ir.expr import Binary, Call, Cast, Const, Expr, Select, Unary
+from loopwright.ir.expr import Binary, Call, Cast, Const, Expr, Load, Select, Unary, Var
 from loopwright.ir.loops import For, LoopNest, Mark, Stmt, Store
-from loopwright.ir.visit import expressions, loads, rebuild, statements, walk
+from loopwright.ir.visit import expressions, loads, rebuild, rewrite, statements, walk
 from loopwright.lower.plain_reductions import as_reduction
 
 __all__ = ["mask_updates"]
@@ -66,7 +67,14 @@ def _masked(store: Store, handed_on: set[str]) -> Store:
 
 
 def _where(cond: Expr, value: Expr) -> Expr:
-    return Binary("and", value, Unary("neg", Cast(cond, value.dtype)))
+    """The value where a condition holds, else 0."""
+
+    def masked(part: Expr) -> Expr:
+        return Binary("and", part, Unary("neg", Cast(cond, part.dtype)))
+
+    inside = rewrite(value, lambda part: masked(part) if isinstance(part, Load) else part)
+    has_more = any(isinstance(part, Const | Var) for part in walk(value))
+    return masked(inside) if has_more else inside
 
 
 def _is_cheap(value: Expr, handed_on: set[str]) -> bool:
@@ -76,8 +84,5 @@ def _is_cheap(value: Expr, handed_on: set[str]) -> bool:
         isinstance(x, Call | Select) or (isinstance(x, Binary) and x.op in _SLOW)
         for x in walk(value)
     )
-    return (
-        not is_slow
-        and not any(load.index for load in read)
-        and any(load.array in handed_on for load in read)
-    )
+    is_whole = all(load.dtype.is_integer and not load.index for load in read)
+    return not is_slow and is_whole and any(load.array in handed_on for load in read)
