@@ -47,6 +47,15 @@ PROGRAMS = {
         + "for (int l = 0; l < k; l++) for (int c = 0; c < 2; c++)"
         + "b[((i*m + j)*k + l)*2 + c] = 2*a[((i*m + j)*k + l)*2 + 1 - c];"
     ),
+    "a plane and many": text(
+        "for (int l = 0; l < k; l++)"
+        + LOOPS
+        + "b[l*n*m + i*m + j] = a[i*m + j] + a[l*(n*m) + i*m + j];"
+    ),
+    "places that move": text(
+        "for (int i = 0; i < n; i++)"
+        "{ int p = i*m; for (int j = 0; j < m; j++) { b[p] = a[p] + 1; p++; } }"
+    ),
     "turned": text(LOOPS + "b[j*n + i] = a[i*m + j];"),
     "from the end": text(LOOPS + "b[(n-1-i)*m + (m-1-j)] = a[i*m + j];"),
     "last column": text("for (int i = 0; i < n; i++) if (m > 0) a[i*m + m-1] += a[i*m];"),

@@ -12,7 +12,7 @@ is what an array of two dimensions says.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from itertools import product
 from typing import TypeAlias
 
@@ -21,7 +21,7 @@ from loopwright.ir.dtypes import INT64
 from loopwright.ir.expr import Binary, Const, Expr, Unary
 from loopwright.ir.visit import names, walk
 
-__all__ = ["Prove", "Sizes", "exact_rows", "is_product", "row_sizes", "split_rows"]
+__all__ = ["Prove", "Sizes", "exact_rows", "is_product", "row_sizes", "size_factors", "split_rows"]
 
 Prove: TypeAlias = Callable[[Expr], bool]  # whether an affine condition always holds here
 Sizes: TypeAlias = tuple[Expr, ...]  # extents of all dimensions but the first
@@ -35,17 +35,21 @@ _MOST_TERMS = 64  # of one polynomial
 _SHIFTS = (0, 1, -1)  # `i*m + m - 1` is (i + 1)*m - 1 after division
 
 
-def row_sizes(place: Expr, fixed: Callable[[str], bool], prove: Prove) -> list[Sizes]:
-    """The extents by which `place` is proved to be rows and places in them, fewest first.
+def row_sizes(places: Sequence[tuple[Expr, Prove]], factors: Sequence[Expr]) -> Sizes | None:
+    """The fewest extents by which all places of an array are rows by proof; None: there are none.
 
-    Extents are factors in `place`: numbers, and sums of names that are `fixed` in the program.
+    Each place comes with the proofs that hold where it is accessed.
     """
-    found = list(dict.fromkeys(_factors(place, fixed)))[:_MOST_FACTORS]
-    tried = (sizes for count in range(1, _MOST_SIZES + 1) for sizes in product(found, repeat=count))
-    return [sizes for sizes in tried if split_rows(place, sizes, prove) is not None]
+    found = factors[:_MOST_FACTORS]
+    for count in range(1, _MOST_SIZES + 1):
+        for sizes in product(found, repeat=count):
+            if all(split_rows(place, sizes, prove) is not None for place, prove in places):
+                return sizes
+    return None
 
 
-def _factors(place: Expr, fixed: Callable[[str], bool]) -> Iterator[Expr]:
+def size_factors(place: Expr, fixed: Container[str]) -> Iterator[Expr]:
+    """What may be an extent in `place`: factors that are numbers, or sums of `fixed` names."""
     for part in walk(place):
         match part:
             case Binary(op="mul", x=x, y=y) if part.dtype == INT64:
@@ -55,7 +59,9 @@ def _factors(place: Expr, fixed: Callable[[str], bool]) -> Iterator[Expr]:
                             yield factor
                         case Const():
                             pass
-                        case _ if why_not_affine(factor) is None and all(map(fixed, names(factor))):
+                        case _ if why_not_affine(factor) is None and all(
+                            name in fixed for name in names(factor)
+                        ):
                             yield factor
 
 

@@ -59,7 +59,7 @@ from loopwright.frontends.c.syntax_tree import (
     UnaryExpr,
     UnsupportedExpr,
 )
-from loopwright.frontends.flat_rows import row_sizes, split_rows
+from loopwright.frontends.flat_rows import size_factors, split_rows
 from loopwright.frontends.refusal import Refusal, Reported, did_you_mean, wrong_rank
 from loopwright.frontends.source_tree import Assign, Local
 from loopwright.ir.dtypes import BOOL, INT64, DType
@@ -268,9 +268,11 @@ class CExpressionReader:
         # Products of unsigned ints wrap around in memory; those of 64 bits wrap as addresses do.
         is_exact = not value.ctype.is_unsigned or value.ctype.dtype.bits == INT64.bits
         is_place = value.is_index and is_exact
-        if is_place and flat.is_looking and why_not_piecewise(place) is not None:
+        if is_place and flat.is_looking:
             integers = {v.name for v in self.scope.variables.values() if v.is_integer}
-            flat.narrow(declaration, row_sizes(place, integers.__contains__, self.scope.prove))
+            is_product = why_not_piecewise(place) is not None
+            factors = size_factors(place, integers) if is_product else ()
+            flat.note(declaration, place, factors, self.scope.proofs())
             return (Const(0),)  # the region is read once more with what was found
         if declaration not in flat.sizes:
             return (part.offset + self.as_affine(value, entry, "LW110", "the subscript"),)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import field
+from functools import partial
 from typing import TypeAlias
 
 from loopwright.frontends.c.arithmetic_types import CType, CValue
@@ -18,7 +19,7 @@ from loopwright.frontends.c.syntax_tree import (
     TernaryExpr,
     UnaryExpr,
 )
-from loopwright.frontends.flat_rows import Sizes, exact_rows
+from loopwright.frontends.flat_rows import Prove, Sizes, exact_rows, row_sizes
 from loopwright.frontends.fresh_names import FreshNames
 from loopwright.frontends.refusal import Refusal, Reported
 from loopwright.frontends.source_tree import Local
@@ -73,19 +74,22 @@ class FlatArrays:
     A first reading looks for the extents of rows, and its tree means nothing; the second has them.
     """
 
-    # Those by which all products in subscripts that were read so far can be divided.
-    choices: dict[Declaration, list[Sizes]] = field(default_factory=dict)
+    # Of every array with a product: all places in it that were read, and what may be an extent.
+    places: dict[Declaration, list[tuple[Expr, Prove]]] = field(default_factory=dict)
+    factors: dict[Declaration, dict[Expr, None]] = field(default_factory=dict)
     sizes: Mapping[Declaration, Sizes] = field(default_factory=dict)
     is_looking: bool = True
 
-    def narrow(self, declaration: Declaration, possible: Sequence[Sizes]) -> None:
-        """Keep the choices that another subscript leaves."""
-        before = self.choices.get(declaration, possible)
-        self.choices[declaration] = [sizes for sizes in before if sizes in possible]
+    def note(self, array: Declaration, place: Expr, factors: Iterable[Expr], prove: Prove) -> None:
+        """Remember a place in an array."""
+        self.places.setdefault(array, []).append((place, prove))
+        self.factors.setdefault(array, {}).update(dict.fromkeys(factors))
 
     def chosen(self) -> FlatArrays:
         """The extents for which all proofs were found."""
-        sizes = {array: found[0] for array, found in self.choices.items() if found}
+        arrays = [array for array, factors in self.factors.items() if factors]
+        found = {array: row_sizes(self.places[array], [*self.factors[array]]) for array in arrays}
+        sizes = {array: extents for array, extents in found.items() if extents is not None}
         return FlatArrays(sizes=sizes, is_looking=False)
 
 
@@ -128,10 +132,14 @@ class RegionScope:
         match wanted:
             case Binary(op="ge", x=Const(value=int() as x), y=Const(value=int() as y)):
                 return x >= y
+        return self.proofs()(wanted)
+
+    def proofs(self) -> Prove:
+        """What proves affine conditions from all that holds at the statement being read."""
         # lazy: isl, which most files do not need before extraction
         from loopwright.frontends.extract import implies
 
-        return implies((*self.always, *self.facts), wanted)
+        return partial(implies, (*self.always, *self.facts))
 
     def forget(self, changed: Iterable[Declaration]) -> None:
         """Drop what is known of variables that may have changed."""
