@@ -9,15 +9,14 @@ texts, which is where to go on.
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.drawn_loops import drawn_program
-from benchmarks.measure import Bar, Outcome, Setting, Table, geometric_mean, summary
-from benchmarks.wide import COLUMNS, Row, cells, facts, known_rows, measured
+from benchmarks.measure import Bar, Outcome, Setting, geometric_mean, summary
+from benchmarks.wide import Row, raced
 
 __all__ = ["bars", "run"]
 
@@ -29,26 +28,12 @@ SHOWN = 8
 def run(setting: Setting) -> Outcome:
     """Race as many programs as asked for."""
     count = setting.count or (QUICK_COUNT if setting.quick else COUNT)
-    rules = "reassociated" if setting.reassoc else "strict"
-    known = known_rows(setting.rows, "LARGE", rules)
-    table = Table(COLUMNS)
-    print(f"seeds {setting.seed} to {setting.seed + count - 1}\n{table.head()}", flush=True)
-    rows, texts = [], {}
+    print(f"seeds {setting.seed} to {setting.seed + count - 1}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
-        for seed in range(setting.seed, setting.seed + count):
-            program = drawn_program(seed, Path(folder))
-            texts[program.name] = program.path.read_text(encoding="utf-8")
-            row = known.get(program.name)
-            if row is None:
-                found = measured(program, "LARGE", replace(setting, seed=0))
-                row = facts(program, "LARGE", rules, found)
-                if setting.rows:
-                    with Path(setting.rows).open("a", encoding="utf-8") as file:
-                        file.write(json.dumps(row) + "\n")
-            rows.append(row)
-            print(table.row(*cells(row)), flush=True)
-            for remark in row["remarks"]:
-                print(f"  {remark}", flush=True)
+        seeds = range(setting.seed, setting.seed + count)
+        programs = [drawn_program(seed, Path(folder)) for seed in seeds]
+        texts = {each.name: each.path.read_text(encoding="utf-8") for each in programs}
+    rows = raced(programs, "LARGE", replace(setting, seed=0))  # of the data, the same for all
     for row in sorted(rows, key=_slowness)[:SHOWN]:
         if row["remarks"] or _slowness(row) < SLOW:
             print(f"\n{row['kernel']}: {_slowness(row):.2f} of gcc\n{texts[row['kernel']]}")

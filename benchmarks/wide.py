@@ -25,7 +25,7 @@ from benchmarks.environment import bytecode_variables
 from benchmarks.measure import Bar, Outcome, Setting, Table, geometric_mean, summary, values_of
 from benchmarks.wide_child import CODE, PEERS, SAME_FLAGS, TEXT, by_net, on_two
 
-__all__ = ["COLUMNS", "Row", "bars", "cells", "chosen", "facts", "known_rows", "measured", "run"]
+__all__ = ["Row", "bars", "chosen", "facts", "measured", "raced", "run"]
 
 LIMIT_SECONDS = 60.0  # of one program; none takes a fifth of it unless something is wrong
 # Programs that are products of matrices, whose speed is that of the equal products.
@@ -68,13 +68,19 @@ Row = dict[str, Any]
 
 def run(setting: Setting) -> Outcome:
     """Race the programs asked for; those that are not set aside by default."""
-    size = setting.size or "LARGE"
+    rows = raced(chosen(setting), setting.size or "LARGE", setting)
+    _print_families(rows)
+    return Outcome(tuple(rows), bars(rows))
+
+
+def raced(programs: Iterable[Kernel], size: str, setting: Setting) -> list[Row]:
+    """Race programs one after the other and print what was found; known rows are not repeated."""
     rules = "reassociated" if setting.reassoc else "strict"
-    known = known_rows(setting.rows, size, rules)
+    known = _known_rows(setting.rows, size, rules)
     table = Table(COLUMNS)
     print(f"{rules}\n{table.head()}", flush=True)
     rows = []
-    for program in chosen(setting):
+    for program in programs:
         row = known.get(program.name)
         if row is None:
             row = facts(program, size, rules, measured(program, size, setting))
@@ -82,11 +88,10 @@ def run(setting: Setting) -> Outcome:
                 with Path(setting.rows).open("a", encoding="utf-8") as file:
                     file.write(json.dumps(row) + "\n")
         rows.append(row)
-        print(table.row(*cells(row)), flush=True)
+        print(table.row(*_cells(row)), flush=True)
         for remark in row["remarks"]:
             print(f"  {remark}", flush=True)
-    _print_families(rows)
-    return Outcome(tuple(rows), bars(rows))
+    return rows
 
 
 def chosen(setting: Setting) -> list[Kernel]:
@@ -175,7 +180,7 @@ def _ratio(above: float | None, below: float | None) -> float | None:
     return None if above is None or below is None else above / below
 
 
-def known_rows(file: str, size: str, rules: str) -> dict[str, Row]:
+def _known_rows(file: str, size: str, rules: str) -> dict[str, Row]:
     """Rows of an earlier run, by program; a line that was broken off counts as none."""
     found = {}
     for line in Path(file).read_text(encoding="utf-8").splitlines() if _exists(file) else []:
@@ -227,7 +232,7 @@ def _nothing(remark: str) -> Row:
     }
 
 
-def cells(row: Row) -> list[Any]:
+def _cells(row: Row) -> list[Any]:
     """The line of the table for one program."""
     seconds = [row["best"].get(name) for name in (*PEERS, TEXT, CODE)]
     milliseconds = [None if s is None else 1000 * s for s in seconds]
