@@ -2,17 +2,17 @@
 
 import ast
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatch
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 
 import islpy
 import pytest
 
 import loopwright
-from architecture.source_files import comments_of, python_files, text_of, tree_of
+from architecture.source_files import comments_of, nodes, python_files, text_of, tree_of
 
 SOURCE = Path(loopwright.__file__).parent
 
@@ -72,6 +72,7 @@ class Module:
     path: str  # relative to the package, with slashes
     name: str  # dotted, beginning with loopwright
     tree: ast.Module
+    imports: tuple[Import, ...]
     comments: dict[int, str]  # line -> comment text; empty where no comment says "lazy:"
 
     @property
@@ -84,40 +85,30 @@ class Module:
 @lru_cache
 def modules(root: Path) -> dict[str, Module]:
     """Return every module under the package directory `root`, by dotted name."""
-    found = {}
+    files = {}
     for path, file in python_files(root):
         parts = ["loopwright", *path.removesuffix(".py").split("/")]
-        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        files[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path, file
+    found = {}
+    for name, (path, file) in files.items():
+        tree = tree_of(file)
         comments = comments_of(file) if "lazy:" in text_of(file) else {}
-        found[name] = Module(path, name, tree_of(file), comments)
+        imports = tuple(imported(name, path, tree, files.keys()))
+        found[name] = Module(path, name, tree, imports, comments)
     return found
 
 
-@cache
-def nodes(tree: ast.Module) -> tuple[tuple[ast.AST, bool], ...]:
-    """Every node with whether a function encloses it, parents first."""
-    found: list[tuple[ast.AST, bool]] = []
-    ahead: list[tuple[ast.AST, bool]] = [(tree, False)]
-    while ahead:
-        node, is_inside = ahead.pop()
-        found.append((node, is_inside))
-        is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-        below = [(child, is_inside or is_function) for child in ast.iter_child_nodes(node)]
-        ahead += reversed(below)
-    return tuple(found[1:])
-
-
-def imports(module: Module, known: dict[str, Module]) -> Iterator[Import]:
-    """Yield what `module` imports; `from package import name` means the module when it is one."""
-    for node, inside in nodes(module.tree):
+def imported(name: str, path: str, tree: ast.Module, known: Collection[str]) -> Iterator[Import]:
+    """Yield what a module imports; `from package import name` means the module when it is one."""
+    for node, inside in nodes(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield Import(alias.name, node.lineno, inside)
         elif isinstance(node, ast.ImportFrom):
             base = node.module or ""
             if node.level:
-                up = module.name.split(".")
-                drop = node.level - module.path.endswith("__init__.py")
+                up = name.split(".")
+                drop = node.level - path.endswith("__init__.py")
                 base = ".".join([*up[: len(up) - drop], *([base] if base else [])])
             for alias in node.names:
                 full = f"{base}.{alias.name}"
@@ -138,7 +129,7 @@ def layer_breaches(root: Path) -> list[str]:
         if module.part not in LEVEL:
             breaches.append(f"{module.path}: {module.part} has no level")
             continue
-        for item in imports(module, known):
+        for item in module.imports:
             other = part_of(item.module)
             if item.module.split(".")[0] != "loopwright" or other == module.part:
                 continue
@@ -154,7 +145,7 @@ def placement_breaches(root: Path) -> list[str]:
     return [
         f"{module.path}:{item.line}: {item.module} imported inside a function, no 'lazy:' comment"
         for module in known.values()
-        for item in imports(module, known)
+        for item in module.imports
         if item.is_inside_function and not is_explained(module, item.line)
     ]
 
@@ -168,7 +159,7 @@ def outside_breaches(root: Path) -> list[str]:
     known = modules(root)
     breaches = []
     for module in known.values():
-        for item in imports(module, known):
+        for item in module.imports:
             library = item.module.split(".")[0]
             allowed = OUTSIDE.get(library)
             if allowed is None:
@@ -193,7 +184,7 @@ def cycles(root: Path) -> list[str]:
     """Return each set of modules that import one another, as text."""
     known = modules(root)
     edges = {
-        name: sorted({item.module for item in imports(module, known)} & known.keys() - {name})
+        name: sorted({item.module for item in module.imports} & known.keys() - {name})
         for name, module in known.items()
     }
     reach = {name: reachable(name, edges) for name in known}
@@ -282,7 +273,7 @@ def callback_breaches(root: Path) -> list[str]:
         f"{module.path}:{node.lineno}: {node.attr} is for ir/islkit.py"
         for module in known.values()
         if module.path != "ir/islkit.py"
-        and any(item.module.split(".")[0] == "islpy" for item in imports(module, known))
+        and any(item.module.split(".")[0] == "islpy" for item in module.imports)
         for node, _ in nodes(module.tree)
         if isinstance(node, ast.Attribute) and CALLING_BACK.fullmatch(node.attr)
     ]

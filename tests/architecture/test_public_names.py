@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import loopwright
-from architecture.source_files import comments_of, python_files, tree_of
+from architecture.source_files import comments_of, nodes, python_files, tree_of
 
 SOURCE = Path(loopwright.__file__).parent
 MOST_NAMES = 24
@@ -37,7 +37,7 @@ def broad_handlers(root: Path) -> list[str]:
     return [
         f"{path}:{node.lineno}"
         for path, file in python_files(root)
-        for node in ast.walk(tree_of(file))
+        for node, _ in nodes(tree_of(file))
         if isinstance(node, ast.ExceptHandler) and is_broad(node)
     ]
 
