@@ -21,17 +21,23 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# The + lets pytest write as it goes, where the output of targets is kept together.
+# Bytecode is kept, also where Python is told to write none. Workers take tests from each other, so
+# that they end together, and keep the tests of a file on one of them as long as they can.
+PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+# The + lets pytest write as it goes, where the output of targets is kept together. Assertions that
+# tell their values take a minute to prepare: what fails runs a second time to tell them.
 unit: $(STAMP)
-	+$(BIN)/python -m pytest -n $(WORKERS)
+	+$(PYTEST) --assert=plain || { \
+	  test $$? -eq 1 && $(PYTEST) --last-failed --last-failed-no-failures=none; exit 1; }
 
 # All combinations of which `make test` draws a part, and new examples of property tests.
 hunt: $(STAMP)
-	HYPOTHESIS_PROFILE=hunt $(BIN)/python -m pytest -n $(WORKERS)
+	HYPOTHESIS_PROFILE=hunt $(PYTEST)
 
 # The whole suites of other projects, of which `make test` runs a part.
 outside: $(STAMP)
-	OUTSIDE=all $(BIN)/python -m pytest -n $(WORKERS) tests/outside
+	OUTSIDE=all $(PYTEST) tests/outside
 
 # Random campaigns for some minutes: make soak MINUTES=30.
 soak: $(STAMP)

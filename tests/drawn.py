@@ -2,10 +2,13 @@
 
 import itertools
 import os
-from collections.abc import Iterable
+import subprocess
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 HUNTS = os.environ.get("HYPOTHESIS_PROFILE") == "hunt"
+FEWEST = 2  # cases of a test that the usual run takes, where it has as many
 T = TypeVar("T")
 
 
@@ -31,3 +34,23 @@ def combined(*axes: Iterable[Any], one_in: int) -> list[tuple[Any, ...]]:
         for chosen in numbered
         if HUNTS or sum(at for at, _ in chosen) % one_in == 0
     ]
+
+
+def turn_of_commit() -> int:
+    """A number that every commit has another of; 0 where nobody knows the commit."""
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short=7", "HEAD"]
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return 0
+    return int(found, 16)
+
+
+def in_turn(cases: Sequence[T], one_in: int, turn: int) -> list[T]:
+    """One of each `one_in` cases that follow each other, at least `FEWEST` where there are as many.
+
+    Let s be the step that leaves so many. Of block b, the cases from b s on, turn t takes number
+    (t + b) modulo s: over s turns each case runs once, and a turn has all values of an inner axis.
+    """
+    step = max(1, min(one_in, len(cases) // FEWEST))
+    return [case for k, case in enumerate(cases) if (turn + k // step - k) % step == 0]

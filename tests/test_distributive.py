@@ -58,6 +58,7 @@ def same(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     return is_nan | ((left == right) & (np.signbit(left.real) == np.signbit(right.real)))
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize(("ring", "dtype"), PAIRS)
 def test_stated_laws(ring: Semiring, dtype: DType) -> None:
     is_ranged = ring.name in RANGED and dtype.kind != "u"

@@ -54,6 +54,7 @@ PAIRS = [
 ]
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize(("ring", "dtype"), PAIRS)
 def test_laws(ring: Semiring, dtype: DType) -> None:
     plus, times = calls(ring, dtype)
@@ -74,6 +75,7 @@ def test_laws(ring: Semiring, dtype: DType) -> None:
         assert times(a, b) == times(b, a)
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize(("ring", "dtype"), PAIRS)
 def test_zero_leaves_even_the_extremes(ring: Semiring, dtype: DType) -> None:
     """Reductions start at zero: no element of the type may be changed by that."""

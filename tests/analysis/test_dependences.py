@@ -143,6 +143,7 @@ def test_restriction_keeps_the_program() -> None:
     assert found.program is known
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("known", "params"),
     [

@@ -49,6 +49,7 @@ def names(found: Contraction) -> list[str]:
     return ["".join(loop.name[0] for loop in bundle) for bundle in bundles]
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int8", "complex64"])
 def test_every_loop_order(tmp_path: Path, order: str, dtype: str) -> None:

@@ -160,6 +160,7 @@ def relaxation() -> Program:
     return program("sor", arrays, For("t", 1, "q + 1", inner), params="n m q")
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     "axes",
     [{"t": "x"}, {"i": "x"}, {"j": "x"}, {"i": "y", "j": "x"}, {"t": "z", "i": "y", "j": "x"}],

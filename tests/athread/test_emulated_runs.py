@@ -35,6 +35,7 @@ MEASURED = (
 )
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(("length", "block", "gap", "rate", "error"), MEASURED)
 def test_stream_takes_as_long_as_measured(
     length: int, block: int, gap: int, rate: float, error: float

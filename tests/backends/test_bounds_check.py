@@ -52,6 +52,7 @@ def told(kernel: BoundKernel, *arrays: np.ndarray) -> tuple[object, ...]:
     return caught.value.args
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("mark", [Mark.SERIAL, Mark.PARALLEL, Mark.VECTOR, Mark.UNROLL])
 @pytest.mark.parametrize("dtype", ["float64", "complex64", "int8"])
 def test_loops_that_run_too_far(mark: Mark, dtype: str) -> None:

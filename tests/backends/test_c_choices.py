@@ -125,6 +125,7 @@ def test_text() -> None:
     assert "return ((lw_a) ? (lw_b) : (lw_c));" in text
 
 
+@pytest.mark.drawn(3)
 @needs_cc
 @pytest.mark.parametrize("compared", [FLOAT32, FLOAT64], ids=str)
 @pytest.mark.parametrize("dtype", [FLOAT32, FLOAT64, INT32, INT64, UINT32], ids=str)

@@ -80,6 +80,7 @@ def is_own(function: str, kind: str) -> bool:
     return (function, dtype) in elementary_functions(host().features)
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("compiler", COMPILERS)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("function", ULPS)
@@ -95,6 +96,7 @@ def test_text_has_the_bits_of_machine_code(function: str, kind: str, compiler: s
         assert_same_bits(run_text(text, a, compiler_of(compiler), extra), wanted)
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("function", ULPS)
 def test_without_fused_products_the_library_is_called(function: str, kind: str) -> None:
@@ -108,6 +110,7 @@ def test_without_fused_products_the_library_is_called(function: str, kind: str) 
     assert_same_bits(run_text(text, a, find_compiler(), WITHOUT_FUSED), wanted)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("function", ["exp", "sin", "tanh"])
 def test_their_products_are_not_fused_with_sums_around(function: str, kind: str) -> None:
@@ -120,6 +123,7 @@ def test_their_products_are_not_fused_with_sums_around(function: str, kind: str)
     assert_same_bits(run_text(text_of(code), a, find_compiler(), ("-ffp-contract=fast",)), wanted)
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("target", ["c", "openmp"])
 @pytest.mark.parametrize("far", [1.0, 2.0**50])
 @pytest.mark.parametrize("n", [1, 63, 64, 200])
@@ -161,6 +165,7 @@ def test_loops_that_read_what_they_write_do_not_run_twice() -> None:
     assert_same_bits(run_text(text, a, find_compiler()), wanted)
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("function", ULPS)
 def test_gcc_takes_them_in_vectors(tmp_path: Path, function: str, kind: str) -> None:

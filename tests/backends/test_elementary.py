@@ -59,6 +59,7 @@ def arguments(function: str, kind: str) -> np.ndarray:
     return random.permutation(everything).astype(KINDS[kind])
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("function", ULPS)
 def test_errors_and_ends(function: str, kind: str) -> None:
@@ -78,6 +79,7 @@ def test_errors_and_ends(function: str, kind: str) -> None:
     assert np.array_equal(np.signbit(b[zero]), np.signbit(rounded[zero]))
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("function", ULPS)
 def test_single_numbers_and_lanes_have_the_same_bits(function: str, kind: str) -> None:
@@ -122,6 +124,7 @@ void f(int n, int m, double x[n], double q[m], double s[m][2]) {
 """
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("n", [1, 7, 64, 131])
 def test_sums_of_waves(n: int) -> None:
     random = np.random.default_rng(n)

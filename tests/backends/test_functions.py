@@ -121,6 +121,7 @@ def test_functions_of_complex_numbers(dtype: DType) -> None:
     assert_near(both(outputs, dtype, x, y), ulps=16)
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize(
     "types", [("int8", "int8"), ("uint8", "uint8"), ("uint8", "int8"), ("int16", "int16")]
 )
@@ -209,6 +210,7 @@ def test_instructions_of_dot(
 EXPONENTS = (-7.5, -3.0, -2.5, -2.0, -1.5, -1.0, -0.5, 0.5, 1.5, 2.0, 2.5, 3.0, 7.5)
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(("dtype", "exponent"), combined(FLOATS[1:], EXPONENTS, one_in=2))
 def test_powers_with_a_constant_exponent(dtype: DType, exponent: float) -> None:
     """The number next to the exact power, and pow's zeros, infinities and signs."""

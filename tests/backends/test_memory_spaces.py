@@ -47,6 +47,7 @@ TYPES = [
 ]
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
 @pytest.mark.parametrize(
     ("rows", "lanes"), [(4, 4), (2, 2), (8, 8), (4, 2), (3, 4), (2, 8), (5, 3)]
@@ -85,6 +86,7 @@ def test_a_turned_block_is_read_again_after_a_store() -> None:
     check(Alloc(t, (Const(4), Const(4)), body))
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
 @pytest.mark.parametrize(
     ("at", "lanes"),

@@ -71,6 +71,7 @@ def test_text_is_valid_and_always_the_same(dtype: DType) -> None:
     assert module.buffers == tuple(b.name for b in nest.buffers)
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("machine", ["zen3", "skylake-avx512", "core-e5450", "neoverse-n1"])
 @pytest.mark.parametrize("dtype", ["int64", "uint8", "float16", "float64", "complex64"])
 def test_code_needs_no_library_but_c(dtype: str, machine: str) -> None:

@@ -125,6 +125,7 @@ EXACT_FUNCTIONS = (
 )
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("dtype", [d for d in DTYPES.values() if not d.is_complex], ids=str)
 def test_exact_operators(dtype: DType) -> None:
     makes: dict[str, Make] = {
@@ -152,6 +153,7 @@ def test_exact_operators(dtype: DType) -> None:
     assert_exact(outputs, dtype, x, y)
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("dtype", DTYPES.values(), ids=str)
 def test_conversions(dtype: DType) -> None:
     x, _ = operands(dtype)

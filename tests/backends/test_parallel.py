@@ -55,6 +55,7 @@ def load(name: str, at: Expr) -> Load:
     return Load(name, (at,), FLOAT64)
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 4, 7, 17])
 @pytest.mark.parametrize("step", [1, 2, 5])
 def test_every_iteration_runs_once(n: int, step: int) -> None:

@@ -73,6 +73,7 @@ def test_loops_without_register_tiles_stay_where_they_are() -> None:
     assert not outline(lower_schedule(apply_plan(TWO, ())))
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("shares", [1, 3])
 @pytest.mark.parametrize("is_linked", [False, True])
 def test_procedures_are_right(is_linked: bool, shares: int) -> None:

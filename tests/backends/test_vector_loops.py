@@ -64,6 +64,7 @@ def x_at(at: Expr, dtype: DType = FLOAT64) -> Load:
     return Load("x", (at,), dtype)
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("dtype", [FLOAT64, FLOAT32, COMPLEX, DTYPES["int8"]], ids=str)
 @pytest.mark.parametrize(
     "at",

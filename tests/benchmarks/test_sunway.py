@@ -50,6 +50,7 @@ def test_no_prediction_is_faster_than_its_bound() -> None:
     assert 0.5 < found["ragged"] < 1.5
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("name", "reassoc", "passes"),
     # How often A is read: once for both sums, also where cores hand the sums on in their order.

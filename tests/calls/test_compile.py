@@ -260,6 +260,7 @@ def test_wrong_options(keywords: dict[str, object], told: str) -> None:
 # -- plans, programs, reports ---------------------------------------------------------------------
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("plan", ["source", Plan((Vectorize("i", 4),))], ids=["source", "plan"])
 def test_a_plan_of_ones_own(target: str, plan: str | Plan) -> None:

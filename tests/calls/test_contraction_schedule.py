@@ -126,6 +126,7 @@ def proven(text: str, sizes: dict[str, int], threads: int, *, reassoc: bool = Tr
     return choice
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("threads", THREADS)
 @pytest.mark.parametrize(("text", "sizes", "kind", "bundle"), CASES)
 def test_every_kind(
@@ -137,6 +138,7 @@ def test_every_kind(
     assert bundle_of(choice.variant) in (bundle.split() if threads > 1 and bundle else [""])
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("threads", THREADS)
 @pytest.mark.parametrize(("text", "sizes"), [(case[0], case[1]) for case in CASES])
 def test_sums_in_their_order(text: str, sizes: dict[str, int], threads: int) -> None:
@@ -187,6 +189,7 @@ def test_random_einsums_on_two_threads() -> None:
         np.testing.assert_array_equal(found, np.einsum(text, *operands), err_msg=f"{text} {sizes}")
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(
     ("text", "sizes"),
     [

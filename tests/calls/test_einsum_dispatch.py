@@ -86,6 +86,7 @@ CALLS = [
 DTYPES = ["float32", "float64", "int64", "int8", "complex64", "bool", "float16", "uint16"]
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(("call", "dtype"), combined(CALLS, DTYPES, one_in=5))
 def test_results_are_those_of_python(call: tuple[str, list[Any]], dtype: str) -> None:
     subscripts, shapes = call
@@ -112,6 +113,7 @@ LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 }
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("semiring", ["plus_times", "min_plus"])
 def test_layouts(layout: str, semiring: str) -> None:

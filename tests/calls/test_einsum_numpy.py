@@ -79,6 +79,7 @@ def test_wrong_paths_are_errors_of_numpy_and_of_ours(error: type[Exception]) -> 
         lw.einsum(CHAIN, A, B, C, optimize=["einsum_path", (0, 1)])
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(
     ("source", "dtype", "casting"),
     combined(
@@ -124,6 +125,7 @@ def test_casting_of_out(casting: Any, out: str) -> None:
     np.testing.assert_array_equal(place, expected)
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize(
     ("order", "layouts", "text"),
     combined(
@@ -196,6 +198,7 @@ def test_errors_have_numpys_types(arguments: tuple[Any, ...], error: type[Except
     assert isinstance(caught.value, WrongTypeError) == (error is TypeError)
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("text", ["ij", "ji", "ii->i", "...", "...i->i..."])
 @pytest.mark.parametrize("dtype", ["f8", "i2", ">f4", "U3", object])
 def test_views(text: str, dtype: Any) -> None:

@@ -106,6 +106,7 @@ CHECKED = [
 ]
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("case", CHECKED, ids=lambda case: case[0])
 def test_sound_kernels_pass_their_checks(case: Any) -> None:
     text, threads, *shapes = case

@@ -107,6 +107,7 @@ def arrays(n: int, m: int, k: int) -> list[np.ndarray]:
     return [random.integers(-8, 9, count) / 4 for _ in range(2)]
 
 
+@pytest.mark.drawn(4)
 @needs_cc
 @pytest.mark.parametrize("target", ["c", "openmp"])
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -126,6 +127,7 @@ def test_text_has_the_bits_of_the_source(name: str, target: str) -> None:
             assert np.array_equal(x, y), sizes
 
 
+@pytest.mark.drawn(3)
 @needs_cc
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_calls_have_the_bits_of_the_source(name: str) -> None:

@@ -169,6 +169,7 @@ def test_product_of_elements() -> None:
     assert_contraction(product, whole(9) / 2, reassoc=True)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("function", IN_ROWS)
 def test_sums_in_any_order(function: Callable[..., Any]) -> None:
     arrays = [whole(*s, dtype="float32") for s in SHAPES[function]]
@@ -234,6 +235,7 @@ def divided_out(C, A, B):
                 C[i % 2, i // 2, j] += A[i, k] * B[k, j]
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("function", "shapes"),
     [

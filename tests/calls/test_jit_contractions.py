@@ -41,11 +41,13 @@ def matrices(n: int, m: int, k: int, dtype: str = "float64") -> tuple[np.ndarray
 # -- one product, many spellings ---------------------------------------------------------------
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("order", ["".join(p) for p in permutations("ijk")])
 def test_loop_orders(order: str) -> None:
     assert_contraction(nest(order, "C[i, j] += A[i, k] * B[k, j]"), *matrices(7, 11, 13))
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(
     "sizes",
     [
@@ -57,6 +59,7 @@ def test_sizes(sizes: tuple[int, int, int]) -> None:
     assert_contraction(matmul, *matrices(*sizes))
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(("number", "dtype"), list(enumerate(DTYPES)))
 def test_dtypes(number: int, dtype: str) -> None:
     assert_contraction(matmul, *matrices(7, 11, 13, dtype), threads=drawn((1, 2), 2, number))
@@ -73,6 +76,7 @@ VIEWS = {
 }
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("views", VIEWS.values(), ids=VIEWS)
 def test_views(views: tuple[np.ndarray, ...]) -> None:
     assert_contraction(matmul, *views)
@@ -173,6 +177,7 @@ AROUND = (
 )
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(
     ("function", "sizes"), combined(AROUND, [(7, 9, 5), (1, 9, 5), (7, 1, 5)], one_in=2)
 )
@@ -263,6 +268,7 @@ def test_first_value_next_to_the_identity(terms: int) -> None:
 # -- other operators ---------------------------------------------------------------------------
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("number", "value", "dtype"),
     [

@@ -123,6 +123,7 @@ def some_teams(number: int) -> list[int]:
     return drawn((2, 1), 2, number)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(("number", "function"), list(enumerate(TEXTBOOK)))
 def test_textbook(number: int, function: Callable[..., Any]) -> None:
     args = TEXTBOOK[function]
@@ -132,6 +133,7 @@ def test_textbook(number: int, function: Callable[..., Any]) -> None:
     assert not is_contraction(compiled, *args)
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("function", [lu, floyd_warshall, prefix_sums, two_products])
 @pytest.mark.parametrize("extent", [0, 1, 2])
 def test_small_sizes(function: Callable[..., Any], extent: int) -> None:
@@ -230,6 +232,7 @@ CONTROL = (
 )
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(("number", "function"), list(enumerate(CONTROL)))
 def test_control(number: int, function: Callable[..., Any]) -> None:
     assert_as_python(function, whole(13, 13), whole(13, seed=1), threads=some_teams(number))

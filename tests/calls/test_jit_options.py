@@ -85,6 +85,7 @@ HEADS = {
 }
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("function", [matvec, prefix_sums])
 @pytest.mark.parametrize("stage", HEADS)
 def test_dumps(

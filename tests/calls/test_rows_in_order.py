@@ -87,6 +87,7 @@ def in_source_order(source: Any, args: list[Any]) -> list[Any]:
     return args
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize(
     ("function", "m", "n", "dtype"),
     combined(FUNCTIONS, SIZES, SIZES, ["float64", "float32"], one_in=12),
@@ -105,6 +106,7 @@ def test_bits_are_those_of_the_source_order(
     np.testing.assert_allclose(args[0], expected[0], rtol=1e-6 if is_kernel else 0.0)
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize(("m", "n"), combined(SIZES, SIZES, one_in=3))
 def test_bits_of_functions_in_c(m: int, n: int) -> None:
     args = [m, n, *arguments(gemv, m, n, "float64")]

@@ -127,6 +127,7 @@ def test_the_faster_is_written(
     assert loops == ["j", "i"], "loops of the source in their order"
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("state", "verdict", "keeps", "words"),
     [

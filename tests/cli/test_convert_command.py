@@ -32,6 +32,7 @@ def files(path: Path) -> list[str]:
     return sorted(p.name for p in path.parent.iterdir())
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("format", ["dia", "csr", "bcsr(2,2)", "ell"])
 def test_a_file_in_another_format(source: Path, format: str, capsys: Capture) -> None:
     output = source.with_name("A.npz")

@@ -35,6 +35,7 @@ def read(folder: Path, name: str, mode: Mode, compiler: str | None = "") -> CFil
     return read_c(path, compiler=compiler)
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("name", drawn(KERNELS, 2))
 def test_every_mode_is_read(name: str, tmp_path: Path) -> None:
     for mode in MODES:

@@ -106,6 +106,7 @@ def expected(name: str, function: str, values: Values) -> Values:
     return found
 
 
+@pytest.mark.drawn(3)
 @needs_compiler
 @pytest.mark.parametrize("sizes", [SIZES, SMALL], ids=["plain", "small"])
 @pytest.mark.parametrize(("name", "function"), FUNCTIONS)
@@ -146,6 +147,7 @@ def assert_close(right: Values, found: Values) -> None:
             np.testing.assert_array_equal(found[name], wanted, err_msg=name)
 
 
+@pytest.mark.drawn(2)
 @needs_compiler
 @pytest.mark.parametrize(("name", "function"), drawn(FUNCTIONS, 5))
 def test_compiled_as_by_the_compiler(name: str, function: str) -> None:

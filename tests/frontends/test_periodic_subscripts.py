@@ -80,6 +80,7 @@ FUNCTIONS: tuple[tuple[Callable[..., None], int], ...] = (
 )
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(("function", "rank"), FUNCTIONS, ids=lambda x: getattr(x, "__name__", x))
 @pytest.mark.parametrize("interpret", [False, True])
 def test_meaning(function: Callable[..., None], rank: int, interpret: bool) -> None:

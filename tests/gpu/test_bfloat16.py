@@ -201,6 +201,7 @@ def on_device(stored: np.ndarray) -> CupyArray:
     return CupyArray(stored, Type())
 
 
+@pytest.mark.drawn(2)
 @needs_compiler
 @pytest.mark.parametrize(
     ("text", "shapes"),

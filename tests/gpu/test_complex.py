@@ -187,6 +187,7 @@ def product(dtype: DType, variant: GridVariant) -> tuple[LoopNest, dict[str, np.
     return nest, arrays, (sizes, (beta * out + alpha * (left @ right)).ravel())
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("dtype", COMPLEX)
 @pytest.mark.parametrize("variant", VARIANTS, ids=str)
 def test_products(dtype: DType, variant: GridVariant) -> None:

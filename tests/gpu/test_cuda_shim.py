@@ -68,6 +68,7 @@ def matrices(n: int) -> tuple[np.ndarray, np.ndarray]:
     return left, right
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("index", ["int", "long long"])
 @pytest.mark.parametrize("seed", range(3))
 def test_tiled_product(index: str, seed: int) -> None:

@@ -341,6 +341,7 @@ def test_plans_of_host_and_device_do_not_mix(api: FakeApi) -> None:
         lw.einsum("ij,jk->ik", host, host, plan=plan)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("order", "CFAK")
 def test_orders_of_results(api: FakeApi, order: str) -> None:
     a, b = (np.asfortranarray(numbers(s, "float32")) for s in ((9, 8), (8, 7)))

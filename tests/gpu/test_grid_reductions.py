@@ -107,6 +107,7 @@ def steps_of(name: str, *, reassoc: bool = True) -> tuple[int, int]:
     )  # type: ignore[return-value]
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(
     ("name", "chunks", "joins"),
     [

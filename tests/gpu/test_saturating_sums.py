@@ -22,6 +22,7 @@ MOST, LEAST = 2**31 - 1, -(2**31)
 VALUES = (LEAST, LEAST + 1, LEAST + 7, -(2**30), -5, -1, 0, 1, 5, 2**30, MOST - 7, MOST - 1, MOST)
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(("plus", "times"), [("min", "add_top"), ("max", "add_bottom")])
 def test_every_pair_of_ends(plus: str, times: str) -> None:
     n, i = Var("n"), Var("block.x")

@@ -57,6 +57,7 @@ def variant_of(text: str, extents: tuple[int, ...], dtype: str = "float32") -> E
     return kernel.variant
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(("text", "extents", "turned"), TURNED)
 def test_results(api: FakeApi, text: str, extents: tuple[int, ...], turned: str) -> None:
     terms = text.split("->")[0]
@@ -67,6 +68,7 @@ def test_results(api: FakeApi, text: str, extents: tuple[int, ...], turned: str)
     assert variant_of(text, tuple(40 * n for n in extents)).turned == turned
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("dtype", ["float16", "float64", "bool", "int8", "int64", "complex128"])
 def test_types(api: FakeApi, dtype: str) -> None:
     compare("ij->ji", [numbers((35, 33), dtype)])

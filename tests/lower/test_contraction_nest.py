@@ -72,6 +72,7 @@ SHAPES = {
 }
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_shapes(shape: str) -> None:
     source = product(SHAPES[shape], PLAIN)

@@ -191,6 +191,7 @@ CASES = [
 ]
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(("machine", "shape", "algebra"), drawn(CASES, 2))
 def test_planned_forms(machine: str, shape: str, algebra: str) -> None:
     number = CASES.index((machine, shape, algebra))
@@ -223,6 +224,7 @@ NARROW = [
 ]
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(("machine", "types", "group"), drawn(NARROW, 2))
 def test_narrow_integers(machine: str, types: tuple[str, str], group: int) -> None:
     """Extreme numbers in sums that wrap, several steps at once where the machine can."""
@@ -258,6 +260,7 @@ TENSORS = [
 ]
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("machine", WHOLE)
 @pytest.mark.parametrize("subscripts", TENSORS)
 def test_vectors_of_packing_stay_in_their_runs(machine: str, subscripts: str) -> None:

@@ -107,12 +107,14 @@ def problems(kernel: ContractionKernel) -> list[Problem]:
 ROWS = list(pairwise(CHOICES))
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("number", drawn(range(len(ROWS)), 3))
 def test_every_pair_of_decisions(number: int) -> None:
     kernel = kernel_from(ROWS[number], RINGS[number % len(RINGS)])
     check_kernel(kernel, problems(kernel))
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("dtype", "left", "right", "parallel"),
     [
@@ -143,6 +145,7 @@ def test_dot_instructions(dtype: str, left: Packing, right: Packing, parallel: s
     check_kernel(kernel, problems(kernel))
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(
     ("types", "group", "left", "right", "parallel", "initial"),
     [  # group 4: of one kind, the sign bits of left are turned
@@ -200,6 +203,7 @@ def test_rows_that_do_not_fill_vectors(rows: int) -> None:
     check_kernel(kernel, problems(kernel))
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("parallel", "sums"),
     combined(
@@ -245,6 +249,7 @@ def test_both_operands_in_place(parallel: str, sums: tuple[Initial, Broadcast]) 
     )
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("parallel", "sums", "ahead"),
     combined(

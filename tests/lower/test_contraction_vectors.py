@@ -85,6 +85,7 @@ def row_problems(kernel: ContractionKernel) -> list[Problem]:
     ]
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("number", range(len(ROWS)))
 def test_rows(number: int) -> None:
     kernel = kernel_from(Algorithm.ROWS, ROWS[number], RINGS[number % len(RINGS)])
@@ -128,6 +129,7 @@ def column_problems(kernel: ContractionKernel) -> list[Problem]:
     ]
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("number", range(len(COLUMNS)))
 def test_columns(number: int) -> None:
     kernel = kernel_from(Algorithm.COLUMNS, COLUMNS[number], RINGS[number % len(RINGS)])

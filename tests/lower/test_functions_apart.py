@@ -84,6 +84,7 @@ def results(nest: LoopNest, n: int) -> list[np.ndarray]:
     return list(arrays.values())
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("name", TAKEN)
 @pytest.mark.parametrize("n", [3, 63, 64, 65, 131])
 def test_strips_have_the_same_results(name: str, n: int) -> None:

@@ -52,6 +52,7 @@ KINDS = (
 )
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(("pair", "size"), combined(KINDS, (1, 2, 4, 5, 8, 11), one_in=2))
 def test_meaning(pair: tuple[str, str], size: int) -> None:
     kind, dtype = pair
@@ -61,6 +62,7 @@ def test_meaning(pair: tuple[str, str], size: int) -> None:
     assert_same_on({"a": data.astype(dtype)}, source, lowered(source), {"n": size})
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(("pair", "size"), combined(KINDS, (1, 5, 8, 11), one_in=2))
 def test_meaning_without_registers(pair: tuple[str, str], size: int) -> None:
     kind, dtype = pair

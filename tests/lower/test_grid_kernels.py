@@ -67,6 +67,7 @@ BATCH = ContractionShape(
 )
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("algebra", [TIMES, MIN_PLUS, replace(TIMES, initial=Initial.OUT)])
 @pytest.mark.parametrize("shape", [MATRICES, TENSORS, BATCH])
 @pytest.mark.parametrize(

@@ -192,6 +192,7 @@ def test_several_slices() -> None:
 JOINED = GridVariant(8, 16, 4, 4, 4, True, False, piece=2, warp_rows=2, slices=2)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("changed", "size"),
     combined(
@@ -302,6 +303,7 @@ MMA = GridVariant(16, 8, 8, 2, 2, True, False, uses_mma=True)
 REALS = Algebra("add", "mul", 0.0, *(DTYPES["float64"],) * 4, Initial.OUT, scaled=False)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("along", "stages", "size"),
     combined(
@@ -365,6 +367,7 @@ def test_only_cuda_asks_for_places_anew() -> None:
     assert "lw_anew" not in emit_kernels([program], OPENCL)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("stages", [2, 3, 4])
 @pytest.mark.parametrize("copies", [1, 2])
 def test_fewer_steps_in_the_code(stages: int, copies: int) -> None:

@@ -65,6 +65,7 @@ def test_golden() -> None:
     )
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("threads", [1, 2, 3, 5])
 @pytest.mark.parametrize("n", [1, 2, 9])
 def test_any_number_of_threads(threads: int, n: int) -> None:

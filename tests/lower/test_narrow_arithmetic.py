@@ -82,6 +82,7 @@ def drawn(rng: random.Random, depth: int) -> Expr:
             return Select(Binary(rng.choice(("lt", "ge", "eq")), x, limit), x, y)
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("seed", range(200))
 def test_the_value_stays(seed: int) -> None:
     rng = random.Random(seed)

@@ -110,6 +110,7 @@ def test_every_number_comes_out_as_by_exact_operators(pair: tuple[str, str], par
     )
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(("pair", "parallel"), combined(PAIRS, ["none", "i"], one_in=2))
 def test_old_elements_may_be_anything(pair: tuple[str, str], parallel: str) -> None:
     """Sums of the quick operators are joined to out by the exact ones, block by block of steps."""

@@ -88,6 +88,7 @@ def results(nest: LoopNest, n: int) -> list[np.ndarray]:
     return list(arrays.values())
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("name", TAKEN)
 @pytest.mark.parametrize("n", [3, 64, 131])
 def test_strips_have_the_same_results(name: str, n: int) -> None:

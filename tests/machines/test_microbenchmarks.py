@@ -42,6 +42,7 @@ def assembly(name: str) -> dict[str, list[str]]:
     return found
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("name", machine_names())
 def test_loops_compile_for_every_machine(name: str) -> None:
     found = assembly(name)

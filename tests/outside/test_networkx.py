@@ -176,6 +176,7 @@ def both_answers(name: str, graph: Any, *args: Any, **kwargs: Any) -> tuple[Any,
     return found, outcome_of(lambda: wrap(theirs(graph, *args, **kwargs)))
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("weights", WEIGHTS)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", SEARCHES)
@@ -194,6 +195,7 @@ def test_searches_are_those_of_networkx(name: str, kind: type, weights: str) -> 
             assert found == wanted, (name, seed)
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("weights", WEIGHTS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_floyd_and_warshall(kind: type, weights: str) -> None:
@@ -391,6 +393,7 @@ def test_one_source(name: str) -> None:
         assert found == wanted
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("weight", [None, "weight"])
 @pytest.mark.parametrize("method", ["dijkstra", "bellman-ford", "mine"])
 @pytest.mark.parametrize("kind", KINDS)

@@ -26,6 +26,7 @@ def check_routes(problem: str, weights: np.ndarray, found: lw.paths.Routes) -> N
             assert value == pytest.approx(float(found.distances[row, j]), rel=1e-12)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_paths_of_random_graphs(problem: str) -> None:
     for seed, n in enumerate((0, 1, 2, 8, 25)):

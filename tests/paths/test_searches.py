@@ -60,6 +60,7 @@ def search(graph: Adjacency, source: int, limit: float | None) -> tuple[dict[int
     return done, False
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("limit", [None, 3.0, 0.0])
 def test_best_first(limit: float | None, threads: int) -> None:

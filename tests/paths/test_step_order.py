@@ -91,6 +91,7 @@ def test_threads_hardly_wait(n: int, block: int, threads: int) -> None:
     assert lasts - 2 * block < 1.03 * share
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("ring", ["min_plus", "max_min", "max_times"])
 @pytest.mark.parametrize("threads", [2, 3, 5])
 def test_threads_close_as_one_does(

@@ -83,6 +83,7 @@ PROGRAMS: tuple[Callable[[], Program], ...] = (
 )
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("make", "parallel"),
     combined(PROGRAMS, [False, True], one_in=2),

@@ -33,6 +33,7 @@ def program_of(name: str, reassoc: bool = True) -> Program:
     return replace(found, reassoc=reassoc)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(("name", "parallel"), combined(KERNELS, [False, True], one_in=3))
 def test_kernels(name: str, parallel: bool) -> None:
     kernel = KERNELS[name]

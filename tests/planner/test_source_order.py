@@ -82,6 +82,7 @@ def test_only_marks(name: str, threads: int) -> None:
     assert has_parallel is (threads > 1)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("name", SOURCES)
 @pytest.mark.parametrize("threads", [1, 3])
 def test_the_results_are_those_of_the_plan(name: str, threads: int) -> None:

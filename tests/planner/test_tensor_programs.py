@@ -207,6 +207,7 @@ def arrays_of(name: str, sizes: dict[str, int]) -> list[np.ndarray[Any, Any]]:
     return found
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("name", "way"),
     combined(PROGRAMS, [(None, 1), (LARGE, 2), (None, 2), (None, 3)], one_in=7),

@@ -200,6 +200,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(einsum_contraction, "_launches", BoundedCache(1))
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.usefixtures("few")
 @pytest.mark.parametrize("text", ["ij,jk->ik", "ij,kj->ik", "i,i->", "ij->j", "ij,j->i"])
 def test_quick_calls_outlive_launch_and_kernel(text: str, scribble: Callable[[], None]) -> None:

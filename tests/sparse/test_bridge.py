@@ -26,6 +26,7 @@ def dense(shape: tuple[int, int]) -> Any:
     return (random.random(shape) < 0.4) * random.integers(1, 99, shape)
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("format", ["coo", "csr", "csc", "dia", "bsr", "lil", "dok"])
 @pytest.mark.parametrize("kind", ["array", "matrix"])

@@ -23,6 +23,7 @@ def matrix_in(name: str, array: Any, kind: str = "array") -> Any:
     return made.tobsr(blocksize=(2, 3)) if name == "bsr" else made.asformat(name)
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("kind", ["array", "matrix"])
 @pytest.mark.parametrize("source", FORMATS)
 def test_scipy_to_scipy(source: str, kind: str) -> None:

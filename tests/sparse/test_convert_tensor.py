@@ -92,6 +92,7 @@ def test_values_of_an_unknown_type_are_refused() -> None:
 # -- index arrays ---------------------------------------------------------------------------------
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("number", "width"), list(enumerate(["int8", "uint8", "int16", "uint32", "int64", "uint64"]))
 )
@@ -292,6 +293,7 @@ def antidiagonals(array: Any) -> SparseTensor:
     return sparse_tensor(ANTIDIAGONALS, array.shape, {"sum": np.int32(sums)}, values.reshape(-1))
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("own", [one_based, antidiagonals])
 @pytest.mark.parametrize("other", ["coo", "csc", "dia", "ell(row)", "alto"])
 def test_own_formats_both_ways(own: Any, other: str) -> None:

@@ -45,6 +45,7 @@ def test_every_built_in_format_is_tested() -> None:
     assert tested == set(BUILT_IN)
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("format", MATRICES)
 def test_patterns_of_two_by_three(format: str) -> None:
     for bits in list(itertools.product((0, 1), repeat=6))[::3]:
@@ -53,6 +54,7 @@ def test_patterns_of_two_by_three(format: str) -> None:
         assert tensor.to_dense().tolist() == array.tolist()
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("format", MATRICES)
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0), (1, 1), (9, 4)])
 def test_shapes(format: str, shape: tuple[int, int]) -> None:

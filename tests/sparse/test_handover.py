@@ -96,6 +96,7 @@ def test_a_symmetric_pattern_has_index_arrays_of_its_own(kind: str) -> None:
     assert np.array_equal(rows, wanted.indices)
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(("source", "target"), combined(OURS, OURS, one_in=2))
 def test_tensors_are_independent(source: str, target: str) -> None:
     dense = banded()

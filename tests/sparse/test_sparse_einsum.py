@@ -172,6 +172,7 @@ def test_sampled_products(format: str) -> None:
     np.testing.assert_allclose(found.to_dense(), dense * (left @ right))
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("format", ["coo", "csr", "dia", "bcsr(2,3)", "ell(row)"])
 @pytest.mark.parametrize("shape", [(1, 1), (3, 1), (1, 4), (0, 3), (3, 0)])
 @pytest.mark.parametrize("is_empty", [True, False])

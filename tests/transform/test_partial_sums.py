@@ -86,6 +86,7 @@ def test_extremes_of_floats_need_no_leave(op: str) -> None:
     loops_after(total(op, "float32"), PartialSums("S0", "j", 3))
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("name", sorted(DTYPES))
 @pytest.mark.parametrize("op", ["add", "mul", "min", "max", "and", "or", "xor"])
 def test_the_start_changes_nothing(op: str, name: str) -> None:

@@ -36,6 +36,7 @@ def acted(tree: LoopTree, words: str) -> LoopTree:
     return tree
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("threads", [1, 2, 3, 5])
 @pytest.mark.parametrize(
     "words",

@@ -182,6 +182,7 @@ def _run(
     compile_computation(chunked.computation)({n: found[n] for n in names}, values, chunks)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("name", CASES)
 @given(st.lists(st.integers(0, 4), max_size=40), st.sampled_from((1, 2, 3, 8)), st.integers(0, 99))
 @settings(max_examples=30)

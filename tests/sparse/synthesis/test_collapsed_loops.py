@@ -67,6 +67,7 @@ def test_without_the_ends_of_pointers_rows_are_visited() -> None:
     assert stage(found, "count").collapsed is None
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("source", ["csr", "csc", "dcsr", "csf"])
 @pytest.mark.parametrize("target", ["csr", "csc", "dcsr", "ell"])
 def test_results_are_those_of_the_matrix(source: str, target: str) -> None:

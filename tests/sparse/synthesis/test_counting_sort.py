@@ -48,6 +48,7 @@ ORDERS = (
 )
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(("wanted", "parts"), combined(ORDERS, [0, 3, 5, 10], one_in=2))
 def test_any_order_of_any_list(wanted: Order, parts: int) -> None:
     """Values number the entries, so that equal keys show whether the sort is stable."""
@@ -152,6 +153,7 @@ def test_sums_of_packed_numbers() -> None:
     assert found == ([(0, 0), (1, 1), (3, 2)], [8.0, 18.0, 5.0])
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("target", ["scoo", "csf"])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_coordinates_of_more_bits_than_a_number_has(target: str, threads: int) -> None:

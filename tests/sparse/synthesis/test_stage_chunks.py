@@ -47,6 +47,7 @@ def _assert_same(source: SparseTensor, target: str | Format, teams: tuple[int, .
             )
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("source", drawn(FORMATS_2D, 3))
 def test_pairs(source: str) -> None:
     """Every third source with a target of its own; in the hunt all pairs."""
