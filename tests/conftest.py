@@ -13,7 +13,7 @@ from loopwright import options
 
 # A slow or shared machine must not decide whether a test passes.
 UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("ci", UNTIMED, derandomize=True, max_examples=30, database=None)
+settings.register_profile("ci", UNTIMED, derandomize=True, max_examples=20, database=None)
 settings.register_profile("hunt", UNTIMED, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 

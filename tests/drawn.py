@@ -36,6 +36,11 @@ def combined(*axes: Iterable[Any], one_in: int) -> list[tuple[Any, ...]]:
     ]
 
 
+def some(examples: int) -> int:
+    """How many random examples the usual run has of so many in the hunt: a third, at least ten."""
+    return examples if HUNTS else min(examples, max(10, examples // 3))
+
+
 def turn_of_commit() -> int:
     """A number that every commit has another of; 0 where nobody knows the commit."""
     command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short=7", "HEAD"]

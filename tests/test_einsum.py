@@ -143,6 +143,7 @@ def takes(semiring: str, dtype: str) -> bool:
 PAIRS = [(s, d) for s in OPERATORS for d in DTYPES if takes(s, d)]
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(("semiring", "dtype"), drawn(PAIRS, 3))
 def test_every_semiring_and_dtype(semiring: str, dtype: str) -> None:
     """Numbers over the whole range of integers: they wrap, and sums may not depend on an order."""
@@ -170,6 +171,7 @@ PRODUCTS = [
 ]
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(("semiring", "dtype"), PRODUCTS)
 def test_products_of_matrices(semiring: str, dtype: str) -> None:
     for m, n, k in ((1, 2, 1), (13, 11, 17)):
@@ -281,6 +283,7 @@ def read_only(a: np.ndarray) -> np.ndarray:
     return copy
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(("number", "name"), list(enumerate(LAYOUTS)))
 def test_layouts(number: int, name: str) -> None:
     dtype = ("float64", "complex64", "int16", "float32")[number % 4]
@@ -355,6 +358,7 @@ def test_calls_from_four_threads() -> None:
     assert results == [True] * 60
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("threads", [1, 2, 3, 256])
 def test_numbers_of_threads(threads: int) -> None:
     a, b = numbers(150, 40, dtype="int64"), numbers(40, 130, dtype="int64", seed=1)
@@ -498,6 +502,7 @@ def test_factors_of_one_in_any_spelling(one: object) -> None:
     np.testing.assert_array_equal(out, a.sum(axis=1) + 1)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("dtype", "wide"),
     [
@@ -520,6 +525,7 @@ def test_accum_dtype(dtype: str, wide: str) -> None:
     assert_equal(found, oracle("ij,jk,k->i", a, b, c, dtype=wide))
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     "types",
     [

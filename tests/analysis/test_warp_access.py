@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drawn import some
 from loopwright.analysis.sharing_conditions import BlockAccess, block_accesses
 from loopwright.analysis.thread_mapping import LoopTile, ThreadMapping, tiled_mapping
 from loopwright.analysis.warp_access import (
@@ -142,7 +143,7 @@ def accesses(draw: st.DrawFn) -> tuple[Program, list[LoopTile]]:
 
 
 @given(accesses())
-@settings(max_examples=20)
+@settings(max_examples=some(20))
 def test_random_subscripts(case: tuple[Program, list[LoopTile]]) -> None:
     known, tiles = case
     mapping = tiled_mapping(known, tiles)

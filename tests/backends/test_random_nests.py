@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from backends.compiled import assert_compiled
 from backends.random_nests import SIZE, nests
+from drawn import some
 from loopwright.ir.dtypes import DType
 from loopwright.ir.loops import LoopNest
 
@@ -33,14 +34,14 @@ def arrays(nest: LoopNest, launch: dict[str, int], seed: int) -> dict[str, np.nd
 
 
 @given(nests(), st.integers(0, 3))
-@settings(max_examples=60)
+@settings(max_examples=some(60))
 def test_random_nest(case: tuple[LoopNest, dict[str, int]], seed: int) -> None:
     nest, launch = case
     assert_compiled(nest, arrays(nest, launch, seed), launch)
 
 
 @given(nests(), st.integers(0, 3))
-@settings(max_examples=20)
+@settings(max_examples=some(20))
 def test_random_nest_with_bounds_checks(case: tuple[LoopNest, dict[str, int]], seed: int) -> None:
     """What stays inside computes the same, and nothing is told."""
     nest, launch = case
@@ -48,7 +49,7 @@ def test_random_nest_with_bounds_checks(case: tuple[LoopNest, dict[str, int]], s
 
 
 @given(nests(parallel=True), st.integers(0, 3))
-@settings(max_examples=30)
+@settings(max_examples=some(30))
 def test_random_parallel_nest(case: tuple[LoopNest, dict[str, int]], seed: int) -> None:
     nest, launch = case
     assert_compiled(nest, arrays(nest, launch, seed), launch, threads=(1, 2, 3))

@@ -12,14 +12,15 @@ from benchmarks.seed_tables.contestants import PAIRS, contestants, installed_nam
 from benchmarks.seed_tables.printed import BOUNDS, SHARES, SIZES, TIMES_4_16, squarings
 
 from benchmarks import seed_tables
-from drawn import combined
+from drawn import HUNTS, combined
 
 
 @pytest.mark.parametrize(("name", "dtype"), combined(PAIRS, seed_tables.TYPES, one_in=12))
 def test_contestants_agree_with_numpy(name: str, dtype: str) -> None:
     rng = np.random.default_rng(1)
     a, b = (rng.uniform(0.5, 1.5, (19, 19)).astype(dtype) for _ in range(2))
-    for who, call in contestants(PAIRS[name], a, b, installed_names()).items():
+    names = [who for who in installed_names() if HUNTS or "polly" not in who.lower()]
+    for who, call in contestants(PAIRS[name], a, b, tuple(names)).items():
         seed_tables._check(PAIRS[name], who, call(), a, b)
         with pytest.raises(WrongResultError, match="differs in row 0"):
             seed_tables._check(PAIRS[name], who, call() + 1, a, b)

@@ -123,6 +123,7 @@ def test_layouts(layout: str, semiring: str) -> None:
     np.testing.assert_array_equal(lw.einsum("ij,jk->ik", a, b, semiring=semiring), wanted)
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(
     "named",
     [

@@ -111,6 +111,7 @@ def test_objects_become_numbers_where_asked() -> None:
     assert found.dtype == np.float32
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("casting", ["no", "equiv", "safe", "same_kind", "unsafe"])
 @pytest.mark.parametrize("out", ["f4", "f8", "i8", ">f8"])
 def test_casting_of_out(casting: Any, out: str) -> None:

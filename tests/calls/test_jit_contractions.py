@@ -296,6 +296,7 @@ def test_booleans() -> None:
     assert_contraction(nest("ijk", "C[i, j] |= A[i, k] & B[k, j]"), *matrices(7, 9, 5, "bool"))
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("times", ["//", "%", "**", "<"])
 def test_operators_without_a_kernel_run_as_loops(times: str) -> None:
     out, A, B = matrices(7, 9, 5)

@@ -123,7 +123,7 @@ def some_teams(number: int) -> list[int]:
     return drawn((2, 1), 2, number)
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize(("number", "function"), list(enumerate(TEXTBOOK)))
 def test_textbook(number: int, function: Callable[..., Any]) -> None:
     args = TEXTBOOK[function]
@@ -133,7 +133,7 @@ def test_textbook(number: int, function: Callable[..., Any]) -> None:
     assert not is_contraction(compiled, *args)
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize("function", [lu, floyd_warshall, prefix_sums, two_products])
 @pytest.mark.parametrize("extent", [0, 1, 2])
 def test_small_sizes(function: Callable[..., Any], extent: int) -> None:

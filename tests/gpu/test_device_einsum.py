@@ -137,6 +137,7 @@ KINDS = (
 )
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(("dtype", "ring"), drawn(KINDS, 2))
 def test_types_and_semirings(api: FakeApi, dtype: str, ring: str) -> None:
     hosts = [numbers((20, 16), dtype), numbers((16, 24), dtype)]

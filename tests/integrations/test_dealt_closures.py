@@ -125,7 +125,7 @@ def test_a_semiring_of_the_user() -> None:
     assert np.array_equal(found, closed(ArraySource(a), "max_min", "1x1", block=4))
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(
     ("problem", "low", "high", "absent"),
     [

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drawn import some
 from loopwright.ir.interpret import evaluate
 from loopwright.ir.loops import Let, LoopNest
 from loopwright.ir.program import Program
@@ -86,7 +87,7 @@ def order_of(n: int) -> list[int]:
     return found
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=some(30), deadline=None)
 @given(n=st.integers(1, 200), threads=st.integers(1, 8))
 def test_ranges_of_equal_length_have_equal_work(n: int, threads: int) -> None:
     """Rows of 1 to n elements, in the ranges of backends: no thread has much more than the mean."""

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drawn import some
 from loopwright.ir.dtypes import FLOAT64, INT64
 from loopwright.ir.evaluate import evaluate
 from loopwright.ir.expr import Const, Expr
@@ -119,7 +120,7 @@ def test_only_loops_that_are_named() -> None:
     assert coarsen_parallel_loops(LoopNest("f", (BUFFER,), ("n",), nest), {"i": 4}).body == nest
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=some(150), deadline=None)
 @given(
     st.integers(-5, 70),
     st.integers(-5, 40),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from backends.compiled import _same_layout, assert_same_bits
 from backends.random_nests import nests
 from backends.test_random_nests import arrays
+from drawn import some
 from loopwright.ir.check import check_nest
 from loopwright.ir.expr import Const, Var
 from loopwright.ir.interpret import Memory, interpret_nest
@@ -156,7 +157,7 @@ def test_independent_iterations_write_nothing_that_all_of_them_load() -> None:
 PLACES = ("a[j]", "a[j + 1]", "a[2]", "a[3]", "b[j]", "b[1]", "a[n - j]")
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=some(40), deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from(PLACES), st.lists(st.sampled_from(PLACES), min_size=1)),
@@ -170,7 +171,7 @@ def test_meaning(body: list[tuple[str, list[str]]], n: int) -> None:
     assert_same(source, keep_elements(lower_schedule(apply_plan(source, ()))), {"n": n})
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=some(60), deadline=None)
 @given(nests())
 def test_random_nests_leave_the_same(case: tuple[LoopNest, dict[str, int]]) -> None:
     nest, launch = case

@@ -52,6 +52,7 @@ def scalars(nest: LoopNest, n: int) -> dict[str, int]:
     return {name: n if name == "n" else 1 for name in nest.scalars}
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("name", TAKEN)
 def test_masks_have_the_same_results(name: str, kind: str) -> None:

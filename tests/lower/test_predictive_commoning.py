@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drawn import some
 from loopwright.ir.check import check_nest
 from loopwright.ir.expr import Const, Var
 from loopwright.ir.loops import LoopNest
@@ -137,7 +138,7 @@ def test_copies_of_an_outer_loop() -> None:
 PLACES = ("a[j]", "a[j - 1]", "a[j + 1]", "a[j - 2]", "a[2]", "b[j]", "b[j - 1]", "a[n - j]")
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=some(40), deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from(PLACES), st.lists(st.sampled_from(PLACES), min_size=1)),

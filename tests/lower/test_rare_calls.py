@@ -103,6 +103,7 @@ def calls_outside(stmt: Stmt) -> Iterator[Call]:
             yield from calls_outside(inner)
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("name", TAKEN)
 def test_branches_have_the_same_results(name: str) -> None:
     nest = nest_of(TAKEN[name])

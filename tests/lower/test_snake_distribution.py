@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drawn import some
 from loopwright.ir.check import check_nest
 from loopwright.ir.dtypes import INT64
 from loopwright.ir.expr import Const, Load, Var
@@ -42,7 +43,7 @@ def work_of_threads(total: int, block: int, threads: int) -> tuple[np.ndarray, n
     return arrays["often"], arrays["work"]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=some(30), deadline=None)
 @given(total=st.integers(0, 40), block=st.integers(1, 7), threads=st.integers(1, 5))
 def test_every_block_goes_to_one_thread(total: int, block: int, threads: int) -> None:
     often, work = work_of_threads(total, block, threads)

@@ -66,8 +66,8 @@ def run_suite(
     settings.write_text("[pytest]\n", encoding="utf-8")
     target.unlink(missing_ok=True)
     command = [
-        sys.executable, "-m", "pytest", "-q", "--no-header", "--tb=short", "-c", str(settings),
-        "-p", "no:cacheprovider", "-p", "outside_record", "-p", plugin,
+        sys.executable, "-m", "pytest", "-q", "--no-header", "--tb=short", "--assert=plain",
+        "-c", str(settings), "-p", "no:cacheprovider", "-p", "outside_record", "-p", plugin,
         f"--outcomes={target}", *arguments, *map(str, files),
     ]  # fmt: skip
     paths = [str(PLUGINS), os.environ.get("PYTHONPATH", "")]

@@ -33,7 +33,7 @@ if HUNTS:
 GROUPS = [(name, group) for name, (groups, _) in CASES.items() for group in range(groups)]
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(("name", "group"), GROUPS)
 def test_campaign(name: str, group: int, tmp_path: Path) -> None:
     campaign = MAKERS[name]()

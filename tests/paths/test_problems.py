@@ -103,6 +103,7 @@ def test_reachability_of_booleans_and_integers() -> None:
         np.testing.assert_array_equal(lw.paths.reachability(weights, absent=np.inf), right)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("ring", "threads"), [("min_plus", 1), ("min_plus", 2), ("max_min", 1), ("max_times", 1)]
 )

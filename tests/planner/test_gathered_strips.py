@@ -26,6 +26,7 @@ def scatter(place: str, stop: Bound = "m") -> Program:
     return program("scatter", arrays, For("i", 0, "n", For("j", 0, stop, body)), params="n m")
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("place", ["i + j", "2 * i + j", "n + m - 1 - i - j", "n + i - j"])
 def test_elements_are_gathered_in_strips(place: str) -> None:
     source = scatter(place)

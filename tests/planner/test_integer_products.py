@@ -38,6 +38,7 @@ def test_bytes_are_summed_by_dot_instructions(machine: str, group: int) -> None:
     assert [variant.group for variant in step.variants] == [group]
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("kind", TYPES)
 def test_c_keeps_loops_over_integers(kind: str) -> None:
     (program,) = lw.parse_c(TEXT.format(kind))

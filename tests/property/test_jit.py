@@ -17,7 +17,7 @@ from loopwright.analysis.subscript_bounds import find_violation
 from loopwright.diagnostics import SourceError
 from property.python_functions import PythonFunction, python_functions
 
-EXAMPLES = settings(max_examples=max(12, settings().max_examples // 10))
+EXAMPLES = settings(max_examples=max(8, settings().max_examples // 10))
 # What rounds is replaced by what does not: then results do not depend on fused multiply-adds.
 EXACT = (("/ 3", "/ 4"), ("math.sqrt(", "float("), ("/=", "+="), ("** 2", "* 2"), ("*=", "-="))
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from calls.comparison import assert_as_python, is_contraction
 from frontends.kernels import Function, define
 
-EXAMPLES = settings(max_examples=max(15, settings().max_examples // 10))
+EXAMPLES = settings(max_examples=max(8, settings().max_examples // 10))
 EXTENT = 26  # of every array: more than any subscript below
 LOOPS = "tijk"
 DTYPES = ("float64", "float32", "int32", "int64", "complex64")

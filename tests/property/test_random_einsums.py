@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import loopwright as lw
+from drawn import some
 from einsum_oracle import OPERATORS, accumulator_of, oracle
 from loopwright.ir.dtypes import DTYPES
 from loopwright.semirings import SEMIRINGS
@@ -109,7 +110,7 @@ def numbers(random: np.random.Generator, shape: list[int], dtype: str) -> np.nda
 
 
 @given(cases())
-@settings(max_examples=60)
+@settings(max_examples=some(60))
 def test_random_einsum(case: Case) -> None:
     before = [a.copy() for a in case.arrays]
     found = lw.einsum(case.text, *case.arrays, semiring=case.semiring, threads=case.threads)
@@ -122,7 +123,7 @@ def test_random_einsum(case: Case) -> None:
 
 
 @given(cases(), st.booleans(), st.sampled_from(["C", "F", "reversed"]))
-@settings(max_examples=25)
+@settings(max_examples=some(25))
 def test_random_einsum_into_out(case: Case, accumulate: bool, order: str) -> None:
     expected = oracle(case.text, *case.arrays, semiring=case.semiring)
     old = np.random.default_rng(1).integers(0, 2, expected.shape).astype(expected.dtype)

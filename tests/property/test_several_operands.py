@@ -54,7 +54,7 @@ def bounds(draw: st.DrawFn, dtype: str) -> tuple[int, int]:
 
 
 @given(calls(), st.sampled_from([1 << 20, 9]))
-@settings(max_examples=max(40, settings().max_examples))
+@settings(max_examples=settings().max_examples)
 def test_several_operands(call: tuple[str, list[np.ndarray], str], most: int) -> None:
     text, arrays, semiring = call
     expected = oracle(text, *arrays, semiring=semiring)

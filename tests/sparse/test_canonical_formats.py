@@ -56,6 +56,7 @@ def test_twins_are_known_to_be_right(name: str, rank: int) -> None:
     assert not unverified_formats.is_unverified(other)
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(("name", "other"), combined(MATRICES, ["csr", "coo"], one_in=2))
 def test_conversions_of_twins_are_the_same_code(name: str, other: str) -> None:
     own = of_dense(name, dense())
@@ -102,6 +103,7 @@ def test_twins_are_validated_by_the_same_code(name: str) -> None:
     assert len(index_names(own)) == len(index_names(mine))
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("name", drawn(MATRICES, 2))
 def test_kernels_of_twins_are_the_same_loops(name: str) -> None:
     own = of_dense(name, dense())

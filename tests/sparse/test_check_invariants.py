@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drawn import some
 from loopwright.diagnostics import UsageError
 from loopwright.sparse.check_invariants import quantified_invariants_hold
 from loopwright.sparse.formats import find
@@ -34,7 +35,7 @@ def tensors(draw: st.DrawFn) -> SparseTensor:
 
 
 @given(tensors())
-@settings(max_examples=150)
+@settings(max_examples=some(150))
 def test_neighbours_within_segments_and_not_across_them(tensor: SparseTensor) -> None:
     """Columns fall from one row to the next; what counts is that they rise within each."""
     pointers, columns = tensor.arrays["rowptr"].tolist(), tensor.arrays["col"].tolist()

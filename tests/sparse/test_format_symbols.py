@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drawn import some
 from loopwright.diagnostics import LoopwrightError, UsageError
 from loopwright.sparse.format import Format, declare, index
 from loopwright.sparse.format_symbols import check_sizes, solve_symbols, symbol_solver
@@ -32,7 +33,7 @@ def by_definition(
     return symbols
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=some(200), deadline=None)
 @given(st.sampled_from(ALL), st.data())
 def test_settled_as_solved(chosen: tuple[str, int], data: st.DataObject) -> None:
     """Tensors with something else in place of one of their parts."""

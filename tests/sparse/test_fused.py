@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import loopwright as lw
-from drawn import drawn
+from drawn import drawn, some
 from loopwright.diagnostics import UsageError
 from loopwright.sparse.executors.fused import convert_einsum, explain_fused
 from loopwright.sparse.executors.sparse_einsum import einsum
@@ -23,6 +23,7 @@ def matrix(rows: int = 7, columns: int = 9, seed: int = 1) -> np.ndarray:
     return random.integers(1, 9, (rows, columns)) * (random.random((rows, columns)) < 0.4) * 1.0
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("source", SOURCES)
 def test_both_results_are_those_of_separate_calls(source: str) -> None:
     dense = matrix()
@@ -37,7 +38,7 @@ def test_both_results_are_those_of_separate_calls(source: str) -> None:
         np.testing.assert_array_equal(y, dense @ right)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=some(25), deadline=None)
 @given(st.integers(1, 6), st.integers(1, 6), st.integers(0, 9), st.booleans())
 def test_shapes_and_patterns(rows: int, columns: int, seed: int, is_back: bool) -> None:
     dense = matrix(rows, columns, seed)

@@ -40,6 +40,7 @@ def parts(matrix: Any) -> list[np.ndarray]:
     return [x for x in (*found, *getattr(matrix, "coords", ())) if isinstance(x, np.ndarray)]
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("source", SCIPY)
 @pytest.mark.parametrize("target", SCIPY)
 def test_what_scipy_users_receive_is_theirs(source: str, target: str) -> None:

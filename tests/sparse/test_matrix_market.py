@@ -12,6 +12,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drawn import some
 from loopwright.diagnostics import DtypeError, SourceError, UsageError
 from loopwright.sparse import matrix_market as mm
 from loopwright.sparse.matrix_market import iterate_triplets
@@ -185,7 +186,7 @@ def test_dtype(tmp_path: Path) -> None:
         mm.read(whole, dtype=np.float64)
 
 
-@settings(max_examples=25)
+@settings(max_examples=some(25))
 @given(
     st.lists(st.tuples(st.tuples(st.integers(0, 6), st.integers(0, 4)), st.floats(-1e300, 1e300))),
     st.integers(8, 64),

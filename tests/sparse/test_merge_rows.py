@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drawn import some
 from loopwright.diagnostics import UsageError
 from loopwright.ir.dtypes import dtype_of
 from loopwright.ir.interpret import interpret_nest
@@ -55,7 +56,7 @@ def listed(out: Rows, count: int) -> list[list[tuple[int, float]]]:
 
 
 @given(rows_of_entries, rows_of_entries, st.integers(0, 99), st.integers(0, 9))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=some(60), deadline=None)
 def test_loops_stay_inside_and_merge(first, second, seed, fast):
     n = min(len(first), len(second))
     one, other = compressed(first[:n], seed), compressed(second[:n], seed + 1, "int64")
@@ -76,7 +77,7 @@ def test_loops_stay_inside_and_merge(first, second, seed, fast):
 
 
 @given(rows_of_entries, rows_of_entries, st.integers(0, 99))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=some(60), deadline=None)
 def test_code_merges(first, second, seed):
     n = min(len(first), len(second))
     one, other = compressed(first[:n], seed), compressed(second[:n], seed + 1)

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drawn import some
 from loopwright.diagnostics import UsageError
 from loopwright.sparse import validate_arrays
 from loopwright.sparse.check_invariants import has_no_violations, quantified_invariants_hold
@@ -40,7 +41,7 @@ def changed(tensor: SparseTensor, name: str, array: np.ndarray) -> SparseTensor:
     return sparse_tensor(tensor.format, tensor.shape, arrays, tensor.values, symbols=tensor.symbols)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=some(100), deadline=None)
 @given(
     st.sampled_from(TOGETHER), st.integers(0, 3), st.sampled_from(("int32", "int64", "")), st.data()
 )
@@ -66,7 +67,7 @@ rows = st.lists(st.lists(st.integers(0, 3), max_size=3), max_size=7)
 
 
 @given(rows, st.booleans(), st.sampled_from(("int32", "int64", "uint8")), st.integers(1, 3))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=some(100), deadline=None)
 def test_order_within_rows(
     columns: list[list[int]], is_sorted: bool, dtype: str, threads: int
 ) -> None:

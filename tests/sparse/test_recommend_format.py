@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from drawn import some
 from loopwright.diagnostics import UsageError
 from loopwright.machines.load import load_machine
 from loopwright.sparse.convert_tensor import convert_tensor
@@ -26,7 +27,7 @@ def band(count: int, *offsets: int) -> np.ndarray[Any, Any]:
     return sum((np.eye(count, k=offset) for offset in offsets), np.zeros((count, count)))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=some(40), deadline=None)
 @given(
     arrays(
         np.float64,

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drawn import some
 from loopwright.diagnostics import UsageError
 from loopwright.frontends.einsum_syntax import parse_subscripts
 from loopwright.ir.dtypes import FLOAT64, INT32
@@ -71,7 +72,7 @@ def meaning(nest: LoopNest, tensor: SparseTensor, x: Any) -> Any:
 
 
 @given(st.sampled_from(ACROSS), st.integers(1, 40), st.integers(1, 12), st.integers(0, 999))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=some(30), deadline=None)
 def test_loops_mean_the_same(name, rows, columns, seed):
     dense = ragged(rows, columns, seed).astype(np.float64)
     tensor, x = of_dense(name, dense), np.arange(1.0, columns + 1)
@@ -90,6 +91,7 @@ def test_code_gives_the_bits_of_compressed_rows(name):
         np.testing.assert_array_equal(spmv(tensor, x, threads=threads), expected)
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("ring", ["min_plus", "max_times", "or_and"])
 @pytest.mark.parametrize("name", ["ell(column)", "sell(8,64)"])
 def test_other_semirings(name, ring):

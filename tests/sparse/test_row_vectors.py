@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drawn import some
 from loopwright.frontends.einsum_syntax import parse_subscripts
 from loopwright.ir.dtypes import dtype_of
 from loopwright.ir.expr import Const, Load, Var
@@ -92,7 +93,7 @@ def meaning(nest: LoopNest, tensor: SparseTensor, x: Any, fill: Any) -> Any:
     st.sampled_from([16, 32, 64]),
     st.integers(0, 99),
 )
-@settings(max_examples=40)
+@settings(max_examples=some(40))
 def test_loops_mean_the_same(rows, columns, offsets, kind, size, seed):
     dtype, ring = kind
     inside = sorted(o for o in offsets if -rows < o < columns) or [0]
@@ -106,6 +107,7 @@ def test_loops_mean_the_same(rows, columns, offsets, kind, size, seed):
         np.testing.assert_allclose(expected, tensor.to_dense() @ x, rtol=1e-5)
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int32"])
 @pytest.mark.parametrize("count", [1, 3, 13])
 def test_code_sums_rows_in_their_order(count, dtype):

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from drawn import some
 from loopwright.diagnostics import UsageError
 from loopwright.sparse.executors.add import add
 from loopwright.sparse.tensor import sparse_tensor
@@ -30,7 +31,7 @@ def test_sums_have_the_format_of_the_first(format: str) -> None:
     np.testing.assert_array_equal(found.check().to_dense(), one + other)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=some(25), deadline=None)
 @given(st.sampled_from(FORMATS), st.sampled_from(FORMATS), st.integers(0, 2**32 - 1))
 def test_random_sums(first: str, second: str, seed: int) -> None:
     one, other = pattern((4, 6), seed), pattern((4, 6), seed + 1)
@@ -85,7 +86,7 @@ def test_lists_without_entries() -> None:
         np.testing.assert_array_equal(found.to_dense(), a + b)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=some(40), deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), max_size=9), st.integers(0, 9))
 def test_repeated_entries_are_combined_in_their_order(places: list[Any], cut: int) -> None:
     """Repeated ones may stand in either list, in any order; `min` tells who took part."""

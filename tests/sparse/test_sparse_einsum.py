@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import loopwright as lw
-from drawn import combined
+from drawn import combined, some
 from loopwright.diagnostics import DtypeError, UsageError
 from loopwright.ir.dtypes import dtype_of
 from loopwright.sparse.bridge import from_scipy
@@ -80,6 +80,7 @@ def product(dense: NDArray[Any], x: NDArray[Any], ring: str) -> NDArray[Any]:
     return out
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("format", FORMATS)
 def test_products_in_every_format(format: str) -> None:
     dense = pattern((7, 10), 1).astype(np.float64)
@@ -91,6 +92,7 @@ def test_products_in_every_format(format: str) -> None:
         np.testing.assert_allclose(spmm(tensor, right), dense @ right)
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(
     ("format", "ring"), combined(["csr", "dia"], lw.semirings.SEMIRINGS, one_in=2)
 )
@@ -101,6 +103,7 @@ def test_semirings(format: str, ring: str) -> None:
     np.testing.assert_array_equal(spmv(of_dense(format, dense), x, semiring=ring), expected)
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "float16", "float32", "complex64"])
 @pytest.mark.parametrize("format", ["csr"])
 def test_types(format: str, dtype: str) -> None:
@@ -302,7 +305,7 @@ def test_diagonals_that_never_meet_in_a_row() -> None:
     assert "CUT2" not in compile_kernel("ij,j->i", others, x).inspect()
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=some(30), deadline=None)
 @given(
     st.integers(1, 40),
     st.integers(1, 40),

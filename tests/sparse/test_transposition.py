@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from drawn import some
 from loopwright.diagnostics import UsageError
 from loopwright.sparse import transposition
 from loopwright.sparse.convert_tensor import convert_tensor
@@ -93,7 +94,7 @@ def symmetric(draw: st.DrawFn, most: int = 9) -> Rows:
     return [sorted(j for i, j in whole if i == row) for row in range(size)]
 
 
-@settings(max_examples=60)
+@settings(max_examples=some(60))
 @given(symmetric(), st.sampled_from(["csr", "csc"]))
 def test_a_symmetric_pattern_shares_its_index_arrays(rows: Rows, to: str) -> None:
     tensor = compressed(rows, to=to)
@@ -111,7 +112,7 @@ def test_a_symmetric_pattern_shares_its_index_arrays(rows: Rows, to: str) -> Non
         found.check()
 
 
-@settings(max_examples=150)
+@settings(max_examples=some(150))
 @given(symmetric(), st.data())
 def test_a_pattern_that_is_nearly_symmetric_is_converted_as_any_other(
     rows: Rows, data: st.DataObject
@@ -136,7 +137,7 @@ def test_a_pattern_that_is_nearly_symmetric_is_converted_as_any_other(
     agree(compressed(changed))
 
 
-@settings(max_examples=100)
+@settings(max_examples=some(100))
 @given(symmetric(5), st.data())
 def test_no_faulty_pointer_passes(rows: Rows, data: st.DataObject) -> None:
     tensor = compressed(rows, dtype=data.draw(st.sampled_from(["int32", "int64"])))
@@ -149,7 +150,7 @@ def test_no_faulty_pointer_passes(rows: Rows, data: st.DataObject) -> None:
     agree(replace(tensor, arrays={**tensor.arrays, "rowptr": pointer}))
 
 
-@settings(max_examples=60)
+@settings(max_examples=some(60))
 @given(symmetric(6), st.data())
 def test_wide_indices_are_proven_too(rows: Rows, data: st.DataObject) -> None:
     """Formats of one's own with 64 bits, in which natural numbers could be taken for others."""

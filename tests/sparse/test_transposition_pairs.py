@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from drawn import some
 from loopwright import options
 from loopwright.ir.dtypes import DTYPES
 from loopwright.sparse.spf.compile_computation import CompiledComputation
@@ -62,7 +63,7 @@ def swapped(ptr: Numbers, col: Numbers) -> Numbers | None:
 
 
 @pytest.mark.parametrize("word", ["uint32", "uint64"])
-@settings(max_examples=120)
+@settings(max_examples=some(120))
 @given(arrays(), st.integers(1, 4), st.data())
 def test_every_input_is_right_or_refused(
     word: str, given_: tuple[Numbers, Numbers], shares: int, data: st.DataObject

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from drawn import some
 from loopwright import sparse
 from loopwright.diagnostics import DtypeError, UsageError
 from loopwright.sparse import unverified_formats
@@ -80,7 +81,7 @@ def test_a_map_that_holds_only_some_numbers() -> None:
         sparse.convert(FULL, first)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=some(25), deadline=None)
 @given(st.integers(0, 2**16 - 1))
 def test_a_triangle_holds_triangles_alone(bits: int) -> None:
     array = np.array([float(bits >> n & 1) for n in range(16)]).reshape(4, 4)

@@ -50,6 +50,7 @@ def spoilt(tensor: SparseTensor, seed: int) -> SparseTensor:
     return sparse_tensor(tensor.format, tensor.shape, arrays, tensor.values, symbols=tensor.symbols)
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(
     ("name", "rank"), [*((f, 2) for f in FORMATS_2D), *((f, 3) for f in FORMATS_3D)]
 )

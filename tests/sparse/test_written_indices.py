@@ -84,6 +84,7 @@ def call_if_allowed(call: Callable[[Any], Any], tensor: SparseTensor) -> None:
         call(tensor)
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(("format", "name"), combined(MATRICES, CALLS, one_in=5))
 def test_matrices(format: str, name: str) -> None:
     refuses(CALLS[name], writable(format, pattern(2)), format.startswith(("ell", "sell")))

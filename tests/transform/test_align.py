@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drawn import some
 from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.ir.evaluate import evaluate
 from loopwright.ir.loops import For as Loop
@@ -49,7 +50,7 @@ def test_golden() -> None:
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=some(40), deadline=None)
 @given(st.integers(0, 23), st.integers(1, 23), st.sampled_from((2, 3, 4, 8)))
 def test_vectors_begin_whole(i: int, n: int, lanes: int) -> None:
     """The simd loop starts at a multiple of the lanes, less than that after the loop's start."""

@@ -43,6 +43,7 @@ KINDS = (
 )
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(("pair", "shared"), combined(KINDS, [0, 1], one_in=2))
 def test_meaning(pair: tuple[str, str], shared: int) -> None:
     """Bit for bit, with cycles that improve (the way back) and without."""

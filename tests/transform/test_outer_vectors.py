@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from backends.c_compiled import compile_c, compile_regions, needs_cc
 from backends.compiled import compile_nest, run_kernel
+from drawn import some
 from loopwright import parse_c
 from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.ir.interpret import element_strides, interpret_program
@@ -112,7 +113,7 @@ def bodies(draw: st.DrawFn) -> str:
     return " ".join(draw(st.lists(st.sampled_from(PIECES), min_size=1, max_size=4)))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=some(25), deadline=None)
 @given(bodies(), st.sampled_from(["double", "float"]), st.sampled_from([(2, 1), (4, 1), (2, 3)]))
 def test_random_bodies_keep_every_bit(body: str, kind: str, shape: tuple[int, int]) -> None:
     """Interpreted and by LLVM, beside the meaning of the program."""
@@ -132,6 +133,7 @@ def test_random_bodies_keep_every_bit(body: str, kind: str, shape: tuple[int, in
             np.testing.assert_array_equal(data[name], array, err_msg=name)
 
 
+@pytest.mark.drawn(2)
 @needs_cc
 @pytest.mark.parametrize("make", [compile_c, compile_regions])
 @pytest.mark.parametrize("kind", ["double", "float"])
@@ -228,6 +230,7 @@ WINDOWS = (
 )
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("is_element", [False, True])
 @pytest.mark.parametrize("body", WINDOWS)
 def test_ranges_that_move_with_the_lanes_are_one_loop(body: str, is_element: bool) -> None:

@@ -223,6 +223,7 @@ def test_wide_waves_apart(source: Program, slope: int) -> None:
         apply_plan(source, [replace(found, slope=slope - 1), Parallel("t")])
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("width", [2, 3])
 @pytest.mark.parametrize("source", [JACOBI, WAVES], ids=["jacobi", "waves"])
 def test_meaning_of_wide_waves(source: Program, width: int) -> None:

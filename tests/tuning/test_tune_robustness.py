@@ -349,6 +349,7 @@ def test_a_plan_that_was_damaged_in_the_log_is_set_aside(
 # -- the oracle -----------------------------------------------------------------------------------
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     "subscripts", ["ik,kj->ij", "ijk,kl->jil", "i,ij->j", "ij,j->i", "ij->ji", "bij,bjk->bik"]
 )

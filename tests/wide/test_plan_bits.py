@@ -23,7 +23,7 @@ def given(program: Kernel) -> Inputs:
     return make_inputs(program, program.at("MINI"))
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("name", drawn(PROGRAMS, 16))
 def test_all_orders_have_the_same_bits(name: str, tmp_path: Path) -> None:
     program = PROGRAMS[name]

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drawn import some
 from loopwright.ir.dtypes import DTYPES, FLOAT64, INT32, INT64
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Var
 from loopwright.ir.loops import For, Mark
@@ -185,7 +186,7 @@ def _run(
 @pytest.mark.drawn(2)
 @pytest.mark.parametrize("name", CASES)
 @given(st.lists(st.integers(0, 4), max_size=40), st.sampled_from((1, 2, 3, 8)), st.integers(0, 99))
-@settings(max_examples=30)
+@settings(max_examples=some(30))
 def test_any_number_of_shares_gives_the_same(
     name: str, keys: list[int], chunks: int, seed: int
 ) -> None:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drawn import some
 from loopwright.diagnostics import UsageError
 from loopwright.ir import expr as ir
 from loopwright.ir.dtypes import FLOAT64, INT32, INT64
@@ -161,14 +162,14 @@ def points(given_: list[Constraint]) -> list[dict[str, int]]:
     return [point for point in every if all(holds(c, point, {}) for c in given_)]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=some(100), deadline=None)
 @given(st.lists(constraints(), max_size=4), constraints())
 def test_what_is_implied_holds(known: list[Constraint], wanted: Constraint) -> None:
     if KnownConstraints(tuple(known)).implies(wanted):
         assert all(holds(wanted, point, {}) for point in points(known))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=some(100), deadline=None)
 @given(st.lists(constraints(), max_size=4), st.sampled_from(NAMES))
 def test_elimination_keeps_every_point(known: list[Constraint], name: str) -> None:
     less = eliminated(known, [name])

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drawn import some
 from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.ir import expr as ir
 from loopwright.ir.dtypes import INT64
@@ -103,7 +104,7 @@ def assert_equal(before: Computation, after: Computation, size: int, seed: int) 
         np.testing.assert_array_equal(found[name], array, err_msg=name)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=some(40), deadline=None)
 @given(cases(), st.integers(2, 4), st.integers(0, 1000))
 def test_accepted_schedules_compute_the_same(
     case: tuple[Computation, dict[str, tuple[int | str, ...]]], size: int, seed: int
@@ -116,7 +117,7 @@ def test_accepted_schedules_compute_the_same(
     assert_equal(made, after, size, seed)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=some(25), deadline=None)
 @given(cases(), st.integers(2, 4), st.integers(0, 1000))
 def test_accepted_parallel_loops_have_no_races(
     case: tuple[Computation, dict[str, tuple[int | str, ...]]], size: int, seed: int

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drawn import combined
+from drawn import combined, some
 from loopwright.diagnostics import UsageError
 from loopwright.sparse.convert_tensor import convert
 from loopwright.sparse.curves import CURVES
@@ -123,7 +123,7 @@ def test_lists_stay_lists() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=30))
-@settings(max_examples=30)
+@settings(max_examples=some(30))
 def test_repeated_entries_are_summed(points: list[tuple[int, int]]) -> None:
     points.sort()
     values = [float(1 << n) for n in range(len(points))]  # every sum of some of them is different

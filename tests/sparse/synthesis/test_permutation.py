@@ -33,6 +33,7 @@ def permuted(made: PermutationArray, lengths: list[int]) -> tuple[list[int], lis
     return held["perm"].tolist(), held["pos"].tolist()
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("count", [0, 1, 5, 100])
 @pytest.mark.parametrize("falls", [False, True])
 def test_windows_of_lengths(count: int, falls: bool) -> None:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drawn import some
 from loopwright.diagnostics import UsageError
 from loopwright.sparse.uf import (
     AtomProduct,
@@ -99,20 +100,20 @@ def value(e: Any, at: dict[str, int]) -> int:
     raise AssertionError(e)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=some(300), deadline=None)
 @given(expressions, points)
 def test_arithmetic_floor_and_mod_are_exact(e: Any, at: dict[str, int]) -> None:
     assert evaluate(build(e), at, FUNCTIONS) == value(e, at)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=some(150), deadline=None)
 @given(expressions)
 def test_text_round_trip(e: Any) -> None:
     term = build(e)
     assert parse_linear(str(term), ["x", "y"]) == term
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=some(100), deadline=None)
 @given(expressions, expressions, points)
 def test_substitution_is_evaluation(e: Any, put: Any, at: dict[str, int]) -> None:
     changed = substitute(build(e), {TupleVar("x"): build(put), TupleVar("y"): X})

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drawn import some
 from loopwright.sparse.uf import (
     Conj,
     Constraint,
@@ -39,7 +40,7 @@ from uf_descriptors import ACCESSES, COL2, CSR, ENDS, MAPS, OFF, ROWPTR
 
 NAMES = ("x", "y")
 N_IS_POSITIVE = Facts(known=(Constraint.ge(Sym("N"), 1),))
-quick = settings(max_examples=40, deadline=None)
+quick = settings(max_examples=some(40), deadline=None)
 
 
 def box(conj: Conj, world: World) -> list[dict[str, int]]:
@@ -102,7 +103,7 @@ def orders(values: tuple[int, ...], kind: str) -> bool:
     }[kind]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=some(60), deadline=None)
 @given(
     conjs(NAMES),
     st.sampled_from(sorted(KINDS)),

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import assume, given, settings
 
+from drawn import some
 from loopwright.diagnostics import UsageError
 from loopwright.sparse.uf import (
     Facts,
@@ -35,7 +36,7 @@ from loopwright.sparse.uf import (
 from uf_brute import World, relations, sets, worlds
 from uf_descriptors import MAPS
 
-quick = settings(max_examples=25, deadline=None)
+quick = settings(max_examples=some(25), deadline=None)
 
 
 @quick
@@ -67,7 +68,7 @@ def test_restrict_and_apply(r: Relation, s: IntegerSet, t: IntegerSet, world: Wo
     assert world.pairs(identity(t)) == {(a, a) for a in second}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=some(60), deadline=None)
 @given(sets("xyz"), worlds)
 def test_projection_is_exact_or_refused(s: IntegerSet, world: World) -> None:
     try:

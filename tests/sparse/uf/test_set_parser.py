@@ -6,6 +6,7 @@ import sys
 import pytest
 from hypothesis import given, settings
 
+from drawn import some
 from loopwright.diagnostics import UsageError
 from loopwright.sparse.uf import (
     Relation,
@@ -25,7 +26,7 @@ def test_descriptors_round_trip(text: str) -> None:
     assert parse_relation(str(relation)) == relation
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=some(30), deadline=None)
 @given(relations("xy", "z"), relations("z", "xw"))
 def test_any_relation_round_trips(inner: Relation, outer: Relation) -> None:
     made = compose(outer, inner)

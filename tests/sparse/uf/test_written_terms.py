@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drawn import some
 from loopwright.diagnostics import UsageError
 from loopwright.sparse.uf import Floor, Sym, Term, TupleVar, UFCall, evaluate
 from loopwright.sparse.uf.evaluate_terms import python_expression, python_function
@@ -37,7 +38,7 @@ def value_of(term: Term, values: dict[str, int]) -> Any:
     return python_function(("at",), [f"return {text}"], names)(values)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=some(300), deadline=None)
 @given(terms, st.tuples(*[st.integers(-9, 9)] * 2, *[st.integers(1, 5)] * 2))
 def test_the_same_integer(term: Term, numbers: tuple[int, ...]) -> None:
     values = dict(zip(NAMES, numbers, strict=True))
