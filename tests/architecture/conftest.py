@@ -1,15 +1,14 @@
 """The files of the package are read once, and forgotten when the last check has run."""
 
-from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from architecture.source_files import forget_files
-from architecture.test_layers import modules
+
+HERE = Path(__file__).parent
 
 
-@pytest.fixture(autouse=True, scope="package")
-def _files() -> Iterator[None]:
-    yield
-    modules.cache_clear()
-    forget_files()
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
+    if nextitem is None or nextitem.path.parent != HERE:
+        forget_files()

@@ -2,9 +2,10 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any, TypeVar
 
 # What a `#` may stand in, and comments. Reading tokens one by one takes thirty times as long.
 _STRING_OR_COMMENT = re.compile(
@@ -19,17 +20,28 @@ _STRING_OR_COMMENT = re.compile(
 _UNASKED = (ast.expr_context, ast.operator, ast.unaryop, ast.cmpop, ast.boolop)
 
 
-@cache
+T = TypeVar("T")
+_remembering: list[Any] = []
+
+
+def remembered(function: Callable[..., T]) -> Callable[..., T]:
+    """Compute what a function says of a file once, until `forget_files`."""
+    known = cache(function)
+    _remembering.append(known)
+    return known
+
+
+@remembered
 def text_of(file: Path) -> str:
     return file.read_text(encoding="utf-8")
 
 
-@cache
+@remembered
 def tree_of(file: Path) -> ast.Module:
     return ast.parse(text_of(file), file.name)
 
 
-@cache
+@remembered
 def comments_of(file: Path) -> dict[int, str]:
     """The comment of each line that has one."""
     text = text_of(file)
@@ -42,7 +54,7 @@ def comments_of(file: Path) -> dict[int, str]:
     return found
 
 
-@cache
+@remembered
 def nodes(tree: ast.Module) -> tuple[tuple[ast.AST, bool], ...]:
     """Every node but operators, with whether a function encloses it, parents first."""
     found: list[tuple[ast.AST, bool]] = []
@@ -66,7 +78,7 @@ def nodes(tree: ast.Module) -> tuple[tuple[ast.AST, bool], ...]:
 
 def forget_files() -> None:
     """Let go of a million nodes, which collections of garbage would visit to the end of the run."""
-    for known in (text_of, tree_of, comments_of, nodes):
+    for known in _remembering:
         known.cache_clear()
 
 

@@ -5,14 +5,13 @@ import re
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatch
-from functools import lru_cache
 from pathlib import Path
 
 import islpy
 import pytest
 
 import loopwright
-from architecture.source_files import comments_of, nodes, python_files, text_of, tree_of
+from architecture.source_files import comments_of, nodes, python_files, remembered, text_of, tree_of
 
 SOURCE = Path(loopwright.__file__).parent
 
@@ -82,7 +81,7 @@ class Module:
         return first.removesuffix(".py")
 
 
-@lru_cache
+@remembered
 def modules(root: Path) -> dict[str, Module]:
     """Return every module under the package directory `root`, by dotted name."""
     files = {}
