@@ -114,7 +114,7 @@ def programs_of(loops: list[LoopNest]) -> list[DeviceProgram]:
 
 def test_corpus(tmp_path: Path) -> None:
     """All kernels in the hunt."""
-    programs = programs_of(nests(tmp_path, drawn(KERNELS, one_in=11), reassoc=True))
+    programs = programs_of(nests(tmp_path, drawn(KERNELS, one_in=17), reassoc=True))
     found = compiled(programs, tmp_path, QUICK)
     count = sum(len(program.kernels) for program in programs)
     assert len(found) == count * len(ARCHITECTURES)

@@ -26,7 +26,7 @@ def _compile(nests: list[LoopNest], folder: Path) -> None:
 
 def test_programs_of_families(tmp_path: Path) -> None:
     nests = [nest for _, nest in test_families.planned().values()]
-    _compile(nests if HUNTS else nests[::4], tmp_path)
+    _compile(nests if HUNTS else nests[::8], tmp_path)
 
 
 @pytest.mark.parametrize("first", range(0, 200, AT_ONCE) if HUNTS else [11])
