@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
+import pytest
+
+from loopwright.analysis.dependences import dependences
 from loopwright.ir.analysis_manager import AnalysisManager
+from loopwright.ir.islkit import QuotaExceeded, isl, quota
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.schedule_tree import nodes_of
@@ -46,3 +51,22 @@ def test_nodes_are_read_once_for_a_tree() -> None:
     schedule = Schedule(program, program.schedule)
     assert nodes_of(replace(schedule, marks=())) is nodes_of(schedule)
     assert nodes_of(replace(schedule, program=other, tree=other.schedule)) != nodes_of(schedule)
+
+
+def test_results_of_a_spent_quota_are_not_kept() -> None:
+    analyses = AnalysisManager(jacobi())
+
+    def costly(program: Program) -> str:
+        with suppress(isl.Error):
+            for _ in range(1000):
+                dependences(program)
+        return "something, whatever became of the work"
+
+    with pytest.raises(QuotaExceeded), quota(1000):
+        analyses.get(costly)
+    assert analyses.known(costly) is None
+    assert analyses.get(len_of) == analyses.known(len_of) == len(jacobi().statements)
+
+
+def len_of(program: Program) -> int:
+    return len(program.statements)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from loopwright.analysis.dependences import dependences, known_dependences
+from loopwright.analysis.dependences import Dependences, dependences, known_dependences
+from loopwright.ir.islkit import bounded
+from loopwright.ir.schedule import Schedule
 from loopwright.transform.apply import apply_step, initial_schedule
 from loopwright.transform.privatize import ExpandArray
 from loopwright.transform.scalar_expansion import ExpandScalar, SplitLiveRanges
+from loopwright.transform.schedule_legality import restarted
 from loopwright.transform.step import Step
 from programs import Do, For, program
 
@@ -50,4 +53,28 @@ def test_dependences_after_steps(steps: tuple[Step, ...]) -> None:
     for (kind, own), (_, exact) in zip(
         found.kinds, dependences(schedule.program).kinds, strict=True
     ):
+        assert own.is_equal(exact), kind
+
+
+def test_what_was_whole_before_a_break_is_not_asked_for_again() -> None:
+    """Attempts that are each too short for all dependences find them together."""
+    source = program("rows", ARRAYS, BODY)
+
+    def found(schedule: Schedule, operations: int) -> Dependences | None:
+        derive = schedule.analyses.derive
+        return bounded(lambda: derive(known_dependences), lambda _: None, operations)
+
+    few = 1000
+    while (attempt := found(initial_schedule(source), 2 * few)) is None:
+        few *= 2
+    assert found(initial_schedule(source), few) is None
+    schedule = initial_schedule(source)
+    attempts = 1
+    while (kept := found(schedule, few)) is None:
+        schedule = restarted(schedule)
+        attempts += 1
+        assert attempts < 20, "nothing was kept"
+    assert attempts > 1
+    assert schedule.program is kept.program is source
+    for (kind, own), (_, exact) in zip(kept.kinds, attempt.kinds, strict=True):
         assert own.is_equal(exact), kind

@@ -38,6 +38,7 @@ __all__ = [
     "statement_between",
     "strongly_connected_components",
     "unchanged_results",
+    "whole_results",
 ]
 
 # Up to here isl is fastest on the whole tree; its effort grows with the square of the statements
@@ -199,6 +200,21 @@ def unchanged_results(analyses: AnalysisManager, changed: str) -> dict[Any, Any]
     found = {key: value for kind in kinds for key, value in analyses.results(kind).items()}
     kept = {key: value for key, value in found.items() if key.array != changed}
     return kept | analyses.results(FlowThrough) | {_own_order: analyses.get(_own_order)}
+
+
+def whole_results(analyses: AnalysisManager) -> dict[Any, Any]:
+    """What is known of dependences, for a manager of the same program.
+
+    Found before work was broken off it holds after it (`AnalysisManager`); what others may have
+    added to the objects since is left behind.
+    """
+    kinds = (_AccessesOf, _Sources, FlowThrough, _NextWrites)
+    found = {key: value for kind in kinds for key, value in analyses.results(kind).items()}
+    if (order := analyses.known(_own_order)) is not None:
+        found[_own_order] = order
+    if (known := analyses.known(known_dependences)) is not None:
+        found[known_dependences] = known.where(lambda relation: relation)
+    return found
 
 
 def _together(parts: Sequence[isl.UnionMap]) -> isl.UnionMap:

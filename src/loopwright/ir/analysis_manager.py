@@ -4,6 +4,9 @@ isl needs most of the time of a compilation, and steps ask for the same dependen
 The schedules of a program share one manager (`Schedule.analyses`): a result lives as long as they
 do. A program that a step has changed gets a manager of its own, with the results that the step says
 it preserves. isl objects belong to one thread, and so do the program and its manager.
+
+A result is kept only if isl's quota was not spent when it was there: whatever is kept is whole, and
+may be used after the work that asked for it was broken off.
 """
 
 from __future__ import annotations
@@ -35,9 +38,15 @@ class Results(Generic[S]):
     def get(self, analysis: Callable[[S], T]) -> T:
         """`analysis(subject)`."""
         if analysis not in self._results:
-            self._results[analysis] = analysis(self.subject)
+            self._keep(analysis, analysis(self.subject))
         found: T = self._results[analysis]
         return found
+
+    def _keep(self, analysis: Any, found: Any) -> None:
+        from loopwright.ir.islkit import require_whole  # lazy: who analyses has loaded isl
+
+        require_whole()
+        self._results[analysis] = found
 
 
 class AnalysisManager(Results[Program]):
@@ -53,8 +62,13 @@ class AnalysisManager(Results[Program]):
     def derive(self, analysis: Callable[[AnalysisManager], T]) -> T:
         """`analysis(manager)`, for analyses that build on results of others."""
         if analysis not in self._results:
-            self._results[analysis] = analysis(self)
+            self._keep(analysis, analysis(self))
         found: T = self._results[analysis]
+        return found
+
+    def known(self, analysis: Callable[..., T]) -> T | None:
+        """What `get` or `derive` have found before; None where nobody has asked."""
+        found: T | None = self._results.get(analysis)
         return found
 
     def results(self, kind: type) -> dict[Any, Any]:

@@ -47,6 +47,7 @@ __all__ = [
     "pieces_in",
     "points_in",
     "quota",
+    "require_whole",
     "sets_in",
     "tuple_of",
     "with_option",
@@ -180,6 +181,16 @@ def with_option(name: str, value: int, work: Callable[[], T]) -> T:
         return work()
     finally:
         change(around)  # first of all: the handler of a signal may raise after any call
+
+
+def require_whole() -> None:
+    """Raise QuotaExceeded where the quota is spent: results since then may be without contents.
+
+    isl fails in all it does from there on. What was computed before a call that returns is whole.
+    """
+    quotas: list[int] = _local.quotas if hasattr(_local, "context") else []
+    if quotas and _is_spent(_local.context):
+        raise QuotaExceeded(f"more than {quotas[-1]} isl operations")
 
 
 def _is_spent(ctx: isl.Context) -> bool:

@@ -36,7 +36,7 @@ from loopwright.planner.pipelines import plan_pipelines
 from loopwright.planner.region_work import plan_regions
 from loopwright.planner.stencils import plan_alignment, plan_stencils
 from loopwright.transform.plan import Plan
-from loopwright.transform.schedule_legality import initial_schedule
+from loopwright.transform.schedule_legality import initial_schedule, restarted
 from loopwright.transform.step import Step
 
 __all__ = ["ComposedPlan", "OnFault", "composed_plan", "default_plan", "extend_plan"]
@@ -81,7 +81,7 @@ class ComposedPlan:
 
     plan: Plan
     schedule: Schedule
-    is_whole: bool  # no planner was broken off: what is known of the initial schedule holds
+    start: Schedule  # the source order, with what is known of it: no planner on it was broken off
 
 
 def default_plan(
@@ -110,13 +110,12 @@ def composed_plan(
     """As `default_plan`, of an initial schedule that others may use as well."""
     program = start.program
     draft = Draft(start)
-    is_whole = True
 
     def without(planner: str, before: Draft, error: GaveUp) -> Draft:
-        nonlocal is_whole
-        is_whole = False
+        nonlocal start
         log("plan", lambda: f"{planner} gave up on '{program.name}': {error}")
-        return _retraced(program, tuple(before.steps))
+        start, made = _retraced(start, tuple(before.steps))
+        return made
 
     for planner in _PLANNERS:
         if draft.schedule.closure is not None:
@@ -129,10 +128,9 @@ def composed_plan(
                 _QUOTAS.get(planner, _QUOTA),
             )
         except FAULTS as error:
-            is_whole = False
             on_fault(error, f"{planner.__name__} of '{program.name}'")
-            draft = _retraced(program, tuple(draft.steps))
-    return ComposedPlan(Plan(tuple(draft.steps)), draft.schedule, is_whole)
+            start, draft = _retraced(start, tuple(draft.steps))
+    return ComposedPlan(Plan(tuple(draft.steps)), draft.schedule, start)
 
 
 def _extended(
@@ -143,18 +141,22 @@ def _extended(
     return draft
 
 
-def _retraced(program: Program, steps: tuple[Step, ...]) -> Draft:
-    """The draft after steps that were legal, made anew.
+def _retraced(start: Schedule, steps: tuple[Step, ...]) -> tuple[Schedule, Draft]:
+    """The source order and the draft after steps that were legal, made anew.
 
-    The work that was broken off may have left results half done: none of them is used again.
+    The work that was broken off may have left results half done: none of them is used again, but
+    for the dependences of the program, which are kept when they are whole.
     """
 
-    def draft() -> Draft:
-        made = Draft(initial_schedule(program))
+    def again() -> tuple[Schedule, Draft]:
+        made = Draft(first := restarted(start))
         made.take(*steps)
-        return made
+        return first, made
 
-    return bounded(draft, lambda _: Draft(initial_schedule(program)), _QUOTA)
+    def at_first(error: GaveUp) -> tuple[Schedule, Draft]:
+        return (first := restarted(start)), Draft(first)
+
+    return bounded(again, at_first, _QUOTA)
 
 
 def extend_plan(

@@ -113,8 +113,7 @@ def choose_plan(
     """The plan of a program for a machine, run by so many threads; `text`: printed as C."""
     start = initial_schedule(program)
     made = composed_plan(start, machine, parallel=threads > 1, text=text, on_fault=on_fault)
-    plan, schedule = made.plan, made.schedule
-    start = start if made.is_whole else initial_schedule(program)
+    plan, schedule, start = made.plan, made.schedule, made.start
     if all(isinstance(step, _MARKS) for step in plan):
         return PlanChoice(plan, schedule, PLANNED, ())
     sizes = likely_sizes(program)

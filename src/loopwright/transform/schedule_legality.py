@@ -11,7 +11,12 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
-from loopwright.analysis.dependences import Dependences, known_dependences, memory_dependences
+from loopwright.analysis.dependences import (
+    Dependences,
+    known_dependences,
+    memory_dependences,
+    whole_results,
+)
 from loopwright.analysis.inner_contraction import inner_contraction
 from loopwright.analysis.legality import Witness, carried_by, violation, witness
 from loopwright.analysis.product_nest import is_same_nest
@@ -49,6 +54,7 @@ __all__ = [
     "reordered",
     "require_independent",
     "require_unmarked",
+    "restarted",
     "validity_dependences",
     "with_mark",
     "with_private",
@@ -97,6 +103,15 @@ def initial_schedule(program: Program) -> Schedule:
     if unique is root:
         return Schedule(program, program.schedule)
     return Schedule(program, write_tree(program.schedule.get_domain(), unique))
+
+
+def restarted(schedule: Schedule) -> Schedule:
+    """The source order of a schedule's program, with what is known of its dependences.
+
+    For work that was broken off: nothing else of what it has found is used again.
+    """
+    known = AnalysisManager(schedule.program, whole_results(schedule.analyses))
+    return replace(initial_schedule(schedule.program), analyses=known)
 
 
 def open_bands(schedule: Schedule) -> Iterator[Band]:
