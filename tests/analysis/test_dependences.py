@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import brute_force
+import loopwright.analysis.dependences as analysis
 from loopwright.analysis.dependences import (
     Dependences,
     accesses,
@@ -195,6 +196,33 @@ def test_random_programs_by_enumeration(data: st.DataObject, n: int) -> None:
     body = data.draw(nodes((), [5]))
     arrays = {"A": "inout int64 [n]", "B": "inout int64 [n]"}
     assert_enumerated(program("random", arrays, *body), {"n": n})
+
+
+def ring() -> Program:
+    """Every element is the sum of its neighbours on a ring, pass by pass: reads in many pieces."""
+    arrays = {"A": "inout float64 [n]", "B": "inout float64 [n]", "s": "local float64 []"}
+    inner = ("i - 1", "i + 1", "0 < i and i < n - 1")
+    cases = (inner, ("n - 1", "i + 1", "i = 0"), ("i - 1", "0", "i = n - 1"))
+    sums = [Do("s", f"A[{x}] + A[{y}]", where=where) for x, y, where in cases]
+    keep = For("i", 0, "n", *sums, Do("B[i]", "A[i] + s"))
+    back = For("i", 0, "n", Do("A[i]", "B[i]"), Do("A[0]", "A[0] + A[n - 1 - i]"))
+    return program("ring", arrays, For("t", 0, "2", keep, back))
+
+
+@pytest.mark.parametrize("pieces", [0, 2, 100])
+@pytest.mark.parametrize("n", [2, 3, 5])
+def test_pieces_of_accesses_one_by_one(
+    pieces: int, n: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(analysis, "_FEW_PIECES", pieces)
+    assert_enumerated(ring(), {"n": n})
+    assert_enumerated(halves(), {"n": n})
+
+
+def halves() -> Program:
+    """One statement that reads one array in several pieces."""
+    near = Do("A[i]", "A[i] + A[n - 1 - i] + A[0]", where="(i < 2 or i > 3)")
+    return program("halves", {"A": "inout float64 [n]"}, For("t", 0, "2", For("i", 0, "n", near)))
 
 
 def test_quota_ends_the_analysis_at_any_place() -> None:

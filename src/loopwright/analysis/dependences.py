@@ -44,6 +44,7 @@ __all__ = [
 # Up to here isl is fastest on the whole tree; its effort grows with the square of the statements
 # in one sequence, that of one array at a time does not.
 _FEW_STATEMENTS = 60
+_FEW_PIECES = 2  # of the accesses of one statement, that isl is asked about at once
 # isl's projections and simplifications of deep nests take exponential time that no quota counts.
 _MOST_LOOPS = 12
 
@@ -240,7 +241,7 @@ class FlowThrough:
     array: str
 
     def __call__(self, analyses: AnalysisManager) -> isl.UnionMap:
-        return analyses.derive(_Sources(self.array)).get_must_dependence().coalesce()
+        return analyses.derive(_Sources(self.array)).writes.coalesce()
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +250,7 @@ class _Sources:
 
     array: str
 
-    def __call__(self, analyses: AnalysisManager) -> isl.UnionFlow:
+    def __call__(self, analyses: AnalysisManager) -> _LastWrites:
         found = analyses.get(_AccessesOf(self.array))
         array = analyses.program.array(self.array)
         is_scalar = array.role is Role.LOCAL and not array.rank
@@ -265,6 +266,10 @@ class _NextWrites:
     An element that one instance alone writes is written before every read that has a source: no
     write follows such a read, nor another write. Most arrays are like that, and isl takes long over
     the writes of domains in many pieces.
+
+    Else the next write after a read that has a source is the next one after that source: none lies
+    between the two. A statement writes one element, so that pairs of instances tell it. Where a
+    read and that next write are of one instance, the write after it comes next.
     """
 
     array: str
@@ -272,11 +277,17 @@ class _NextWrites:
     def __call__(self, analyses: AnalysisManager) -> tuple[isl.UnionMap, isl.UnionMap]:
         found = analyses.get(_AccessesOf(self.array))
         order = _order_of(analyses.get(_own_order), found)
+        output = isl.UnionMap.empty(found.writes.get_space())
         if not found.writes.is_injective():
-            return _anti(order, found), _last_writes(order, found.writes, found.writes)
-        none = isl.UnionMap.empty(found.writes.get_space())
-        is_covered = analyses.derive(_Sources(self.array)).get_must_no_source().is_empty()
-        return none if is_covered else _anti(order, found), none
+            output = _last_writes(order, found.writes, found.writes)
+        sources = analyses.derive(_Sources(self.array))
+        after = sources.writes.reverse().apply_range(output)
+        own = after.intersect(after.domain().identity())
+        if not own.is_empty():
+            after = after.subtract(own).union(output.intersect_domain(own.domain()))
+        if not sources.missing.is_empty():
+            after = after.union(_anti(order, Accesses(sources.missing, found.writes)))
+        return after.coalesce(), output
 
 
 def _own_order(program: Program) -> isl.Schedule:
@@ -320,14 +331,42 @@ def _last_writes(
     order: isl.Schedule | isl.UnionMap, writes: isl.UnionMap, sinks: isl.UnionMap
 ) -> isl.UnionMap:
     """`{ S[i] -> T[j] : S[i] is the last to write the element of T[j]'s access before T[j] }`."""
-    return _sources(order, writes, sinks).get_must_dependence().coalesce()
+    return _sources(order, writes, sinks).writes.coalesce()
+
+
+@dataclass(frozen=True, slots=True)
+class _LastWrites:
+    """The last writes before some accesses."""
+
+    writes: isl.UnionMap  # { S[i] -> T[j] }, S[i] is the last to write what T[j] accesses
+    missing: isl.UnionMap  # { T[j] -> A[x] }, the accesses before which nobody writes the element
 
 
 def _sources(
     order: isl.Schedule | isl.UnionMap, writes: isl.UnionMap, sinks: isl.UnionMap
-) -> isl.UnionFlow:
-    """The last writes before accesses, and the accesses that have none."""
-    return _flow(order, isl.UnionAccessInfo.from_sink(sinks).set_must_source(writes))
+) -> _LastWrites:
+    """The last writes before accesses, and the accesses that have none.
+
+    Each access has sources of its own, and isl's effort grows faster than the number of pieces that
+    the accesses of a statement are in: pieces are asked for one by one.
+    """
+    parts = _few_pieces(sinks)
+    if isinstance(order, isl.UnionMap) or len(parts) == 1:
+        flow = _flow(order, isl.UnionAccessInfo.from_sink(sinks).set_must_source(writes))
+        return _LastWrites(flow.get_must_dependence(), flow.get_must_no_source())
+    found = [_sources(_order_of(order, Accesses(x, writes)), writes, x) for x in parts]
+    return _LastWrites(_together([x.writes for x in found]), _together([x.missing for x in found]))
+
+
+def _few_pieces(accesses: isl.UnionMap) -> list[isl.UnionMap]:
+    """Parts of accesses: the pieces of statements that have many, and all others together."""
+    maps = maps_of(accesses)
+    many = [one for one in maps if one.n_basic_map() > _FEW_PIECES]
+    if not many:
+        return [accesses]
+    others = [one for one in maps if one.n_basic_map() <= _FEW_PIECES]
+    parts = [isl.UnionMap.from_basic_map(x) for one in many for x in one.get_basic_maps()]
+    return [*([union(accesses.get_space(), others)] if others else []), *parts]
 
 
 def _anti(order: isl.Schedule | isl.UnionMap, found: Accesses) -> isl.UnionMap:
