@@ -9,11 +9,15 @@ import pytest
 
 import loopwright as lw
 from loopwright import machine, parse_c
+from loopwright.analysis.dependences import known_dependences
 from loopwright.ir.loops import Mark
 from loopwright.ir.text import stmt_text
 from loopwright.lower.passes import lower_schedule
+from loopwright.planner.draft import Draft
+from loopwright.planner.far_strips import split_by_distances
 from loopwright.planner.plan_choice import choose_plan
 from loopwright.transform.distance_splitting import SplitByDistance
+from loopwright.transform.plan import initial_schedule
 
 X86 = machine("sapphirerapids")
 UP, DOWN = "int s = a; s < n - a; s++", "int s = n - a - 1; s >= a; s--"
@@ -58,6 +62,16 @@ def test_loops_of_unknown_distances_have_strips_of_vectors() -> None:
     assert splits(NEAR) == splits(PIVOT) == []
     in_text = choose_plan(program, X86, 1, text=True).plan  # C compilers split such loops too
     assert not [step for step in in_text if isinstance(step, SplitByDistance)]
+
+
+@pytest.mark.parametrize("text", [PARTITIONS.replace("t[s - c]", "t[s - 40]"), NEAR])
+def test_distances_that_are_known_ask_for_no_dependence(text: str) -> None:
+    (program,) = parse_c(text)
+    schedule = initial_schedule(program)
+    draft = Draft(schedule)
+    assert split_by_distances(draft) == frozenset()
+    assert not draft.steps
+    assert schedule.analyses.known(known_dependences) is None
 
 
 def test_threads_get_no_waves_of_the_strips_of_one_loop() -> None:

@@ -16,7 +16,7 @@ from loopwright.ir.loops import Mark
 from loopwright.ir.schedule_tree import bands, nodes_of, path_to
 from loopwright.planner.draft import Draft
 from loopwright.planner.pivots import expanded_scalars
-from loopwright.transform.distance_splitting import SplitByDistance
+from loopwright.transform.distance_splitting import SplitByDistance, has_far_and_near_runs
 from loopwright.transform.loop_marks import Simd
 from loopwright.transform.schedule_legality import open_bands
 
@@ -38,6 +38,9 @@ def split_by_distances(draft: Draft) -> frozenset[str]:
         is_open = all(draft.schedule.mark(one.loop) is Mark.SERIAL for one in path)
         is_long = band_trips(band, program, trips) >= _LEAST
         if any(bands(band.child)) or not is_open or not is_long:
+            continue
+        # Most loops have no such distance, which subscripts tell without a dependence.
+        if not has_far_and_near_runs(draft.schedule, band.loop, _STRIP):
             continue
         if draft.reach(*draft.copies(band), Simd(band.loop)) is not None:
             continue

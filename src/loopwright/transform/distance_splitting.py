@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import ClassVar
+from functools import reduce
+from typing import ClassVar, TypeAlias
 
 from loopwright.diagnostics import UsageError
 from loopwright.ir.islkit import affine_map, context, isl, maps_in, pieces_in
@@ -31,8 +32,11 @@ from loopwright.transform.schedule_legality import (
 from loopwright.transform.step import Step, refuse
 from loopwright.transform.tiling import strips_of
 
-__all__ = ["SplitByDistance"]
+__all__ = ["SplitByDistance", "has_far_and_near_runs"]
 
+
+# An array, a statement, and where the statement accesses the array.
+_Subscripts: TypeAlias = tuple[str, str, isl.Map]
 
 # What `candidates` offers; `apply` takes any distance.
 _DISTANCE = 8
@@ -114,6 +118,20 @@ class SplitByDistance(Step):
                 yield cls(band.loop, _DISTANCE)
 
 
+def has_far_and_near_runs(schedule: Schedule, loop: str, distance: int) -> bool:
+    """Whether some runs of an innermost loop are far and some near, as the step asks for.
+
+    Scalars do not count, whether they are spread over the loop or not.
+    """
+    root = nodes_of(schedule)
+    path = path_to(root, loop)
+    reached = instances_reaching(root, loop, schedule.tree.get_domain())
+    near = _near(schedule.program, path, distance)
+    far = universe_of(schedule.program, path[-1].statements).subtract(near)
+    parts = (part.intersect(reached) for part in (near, far))
+    return all(statements_in(part) == path[-1].statements for part in parts)
+
+
 def _near(program: Program, path: tuple[Band, ...], distance: int) -> isl.UnionSet:
     """The instances in runs of the last loop with a pair of iterations nearer than `distance`.
 
@@ -122,21 +140,23 @@ def _near(program: Program, path: tuple[Band, ...], distance: int) -> isl.UnionS
     from -D + 1 to D - 1 are one interval; but for subscripts that always meet so.
     """
     band = path[-1]
-    every = universe_of(program, band.statements)
-    same = _same_run(every, path)
-    time = isl.UnionMap.from_union_pw_aff(band.partial.get_union_pw_aff(0))
-    written, used = _subscripts(program, band)
-    near = isl.UnionSet.empty(every.get_space())
-    for array, first in written:
-        for second in (found for name, found in used if name == array):
-            pairs = isl.UnionMap.from_map(first.apply_range(second.reverse())).intersect(same)
+    runs = {name: _run_of(program, path, name) for name in sorted(band.statements)}
+    every = reduce(isl.Set.union, (run.range() for run in runs.values())).coalesce()
+    near = isl.Set.empty(every.get_space())
+    written, used = _subscripts(program, band, runs)
+    for array, writer, first in written:
+        for second in (at for name, _, at in used if name == array):
             for least in (0, 1):
-                short = _apart(time, least, distance - 1)
-                runs = pairs.intersect(short).domain().apply(same)
-                if not every.is_subset(runs):
+                found = _met(first, second, least, distance - 1).apply(runs[writer])
+                if not every.is_subset(found):
                     break
-            near = near.union(runs)
-    return near.coalesce()
+            near = near.union(found)
+            if every.is_subset(near):
+                return universe_of(program, band.statements)
+    inside = isl.UnionSet.empty(every.get_space())
+    for run in runs.values():
+        inside = inside.union(isl.UnionSet.from_set(near.apply(run.reverse())))
+    return inside.coalesce()
 
 
 def _same_run(every: isl.UnionSet, path: tuple[Band, ...]) -> isl.UnionMap:
@@ -147,28 +167,52 @@ def _same_run(every: isl.UnionSet, path: tuple[Band, ...]) -> isl.UnionMap:
     return same
 
 
-def _apart(time: isl.UnionMap, least: int, most: int) -> isl.UnionMap:
-    """The pairs of instances that are so many values of a loop apart, in either direction."""
-    text = f"{{ [a] -> [b] : {least} <= b - a <= {most} or {least} <= a - b <= {most} }}"
-    return time.apply_range(isl.UnionMap(text, context=context())).apply_range(time.reverse())
+def _run_of(program: Program, path: tuple[Band, ...], name: str) -> isl.Map:
+    """`{ S[i] -> [values of the loops around the last one] }`, of one statement."""
+    points = isl.Set.universe(program.statement(name).domain.get_space())
+    found = isl.Map.from_domain(points)
+    for band in path[:-1]:
+        found = found.flat_range_product(_time(band, name))
+    return found
+
+
+def _time(band: Band, name: str) -> isl.Map:
+    """`{ S[i] -> [value of the loop] }`, of one statement."""
+    values = isl.UnionMap.from_union_pw_aff(band.partial.get_union_pw_aff(0))
+    return next(x for x in maps_in(values) if x.get_tuple_name(isl.dim_type.in_) == name)
+
+
+def _met(first: isl.Map, second: isl.Map, least: int, most: int) -> isl.Set:
+    """The instances of the first map's domain that meet one of the second's.
+
+    All values are equal but the last ones, which are so many apart, in either direction.
+    """
+    rank = first.dim(isl.dim_type.out) - 1
+    equal = "".join(f"x{k}, " for k in range(rank))
+    apart = f"{least} <= b - a <= {most} or {least} <= a - b <= {most}"
+    near = isl.Map(f"{{ [{equal}a] -> [{equal}b] : {apart} }}", context=context())
+    return first.apply_range(near).intersect_range(second.range()).domain()
 
 
 def _subscripts(
-    program: Program, band: Band
-) -> tuple[list[tuple[str, isl.Map]], list[tuple[str, isl.Map]]]:
-    """Subscripts of arrays that the loop writes: of the elements it writes, and of all.
+    program: Program, band: Band, runs: dict[str, isl.Map]
+) -> tuple[list[_Subscripts], list[_Subscripts]]:
+    """Of arrays that a loop writes, the elements it writes, and all that it uses.
 
+    Each with its array and its statement, as `{ S[i] -> [subscripts, values of the loops] }`.
     Scalars are left out: each iteration has its own.
     """
-    written: list[tuple[str, isl.Map]] = []
-    used: list[tuple[str, isl.Map]] = []
+    written: list[_Subscripts] = []
+    used: list[_Subscripts] = []
     arrays = {program.statement(name).write.array for name in band.statements}
     for name in sorted(band.statements):
         statement = program.statement(name)
         points = isl.Set.universe(statement.domain.get_space())
         for access in dict.fromkeys((statement.write, *statement.reads)):
             if access.index and access.array in arrays:
-                found = access.array, affine_map(points, access.array, access.index)
+                at = affine_map(points, access.array, access.index)
+                at = at.reset_tuple_id(isl.dim_type.out).flat_range_product(runs[name])
+                found = access.array, name, at.flat_range_product(_time(band, name))
                 used.append(found)
                 written += [found] if access == statement.write else []
     return written, used
