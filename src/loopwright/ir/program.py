@@ -15,6 +15,7 @@ from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Binary, Expr, Load
 from loopwright.ir.visit import loads, substitute
 from loopwright.lazy_dataclass import dataclass
+from loopwright.memo import computed_once
 
 # Arrays and accesses serve calls of cached kernels too, which must not load isl.
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def apply_operator(op: str | Expr, x: Expr, y: Expr) -> Expr:
     return Binary(op, x, y) if isinstance(op, str) else substitute(op, {"x": x, "y": y})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Statement:
     """`write = value`, executed for every point of `domain`."""
 
@@ -119,7 +120,7 @@ class Statement:
             return None
         return declared
 
-    @property
+    @computed_once
     def reads(self) -> tuple[Access, ...]:
         """Every access of the right-hand side, each once, in order of appearance."""
         return tuple(Access(x.array, x.index, x.dtype) for x in loads(self.value))

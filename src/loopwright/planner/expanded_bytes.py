@@ -31,20 +31,27 @@ class BufferShare:
         self.sizes = likely_sizes(program)
         self.most_each = machine.cache(2).size // _SHARE
         self.most_of_all = max(self.most_each, machine.caches[-1].size // _SHARE)
+        self._extents: dict[tuple[str, str], int] = {}
 
     def bytes_of(self, array: str, loops: Iterable[str]) -> int:
         """Bytes of a scalar with an element for every iteration of some loops."""
+        total = self.program.array(array).dtype.bytes
+        for loop in loops:
+            if (array, loop) not in self._extents:
+                self._extents[array, loop] = self._extent(array, loop)
+            total *= self._extents[array, loop]
+        return total
+
+    def _extent(self, array: str, loop: str) -> int:
+        """Iterations of a loop from the first to the last in which a scalar is used."""
         users = [
             s
             for s in self.program.statements
             if array in (s.write.array, *(access.array for access in s.reads))
         ]
-        total = self.program.array(array).dtype.bytes
-        for loop in loops:
-            limits = iterator_range(users, loop)
-            assert limits is not None, "loops over which a scalar may be spread have limits"
-            total *= max(0, int(evaluate(limits[1] - limits[0], self.sizes, {})))
-        return total
+        limits = iterator_range(users, loop)
+        assert limits is not None, "loops over which a scalar may be spread have limits"
+        return max(0, int(evaluate(limits[1] - limits[0], self.sizes, {})))
 
     def has_room(self, spread: Spread) -> bool:
         """Whether the buffers are as small as they should be."""

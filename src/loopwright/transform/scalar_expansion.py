@@ -234,7 +234,14 @@ class _Splitting:
         return AnalysisManager(found, known)
 
 
+def _uses(statement: Statement, array: str) -> bool:
+    return array in (statement.write.array, *(access.array for access in statement.reads))
+
+
 def _renamed(statement: Statement, array: str, read: str | None, write: str | None) -> Statement:
+    if not _uses(statement, array):
+        return statement
+
     def change(expr: Expr) -> Expr:
         if isinstance(expr, Load) and expr.array == array and read is not None:
             return replace(expr, array=read)
@@ -323,6 +330,9 @@ _WASTE = 8
 
 
 def _indexed(statement: Statement, array: str, index: tuple[Expr, ...]) -> Statement:
+    if not _uses(statement, array):
+        return statement
+
     def change(expr: Expr) -> Expr:
         if isinstance(expr, Load) and expr.array == array:
             return replace(expr, index=index)
