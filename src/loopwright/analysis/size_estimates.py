@@ -20,7 +20,7 @@ from loopwright.ir.program import Access, Array, Program, Statement
 from loopwright.ir.schedule_tree import Band, moved_by
 from loopwright.ir.visit import walk
 from loopwright.lazy_dataclass import dataclass
-from loopwright.memo import BoundedCache
+from loopwright.memo import BoundedCache, computed_once
 
 __all__ = [
     "Reference",
@@ -276,9 +276,9 @@ def _box(domain: isl.Set, enough: int) -> int:
 _FAR = 1 << 20  # elements between neighbours in a dimension that is not the last
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Reference:
-    """One access pattern of a statement."""
+    """One access pattern of a statement; searches price it thousands of times."""
 
     array: str
     element: int  # bytes
@@ -288,10 +288,15 @@ class Reference:
 
     def stride(self, iterator: str) -> int:
         """Elements between two neighbouring iterations; a very large number across rows."""
-        total = 0
+        return self._strides.get(iterator, 0)
+
+    @computed_once
+    def _strides(self) -> dict[str, int]:
+        found: dict[str, int] = {}
         for dimension, subscript in enumerate(reversed(self.subscripts)):
-            total += dict(subscript).get(iterator, 0) * (_FAR if dimension else 1)
-        return total
+            for iterator, factor in dict(subscript).items():
+                found[iterator] = found.get(iterator, 0) + factor * (_FAR if dimension else 1)
+        return found
 
     def elements(self, trips: Mapping[str, float]) -> tuple[float, float]:
         """Rows touched, and elements of each, by loops over the iterators in `trips`."""

@@ -22,6 +22,7 @@ from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.visit import fresh_name
 from loopwright.lazy_dataclass import dataclass
+from loopwright.memo import computed_once
 
 __all__ = [
     "Band",
@@ -72,7 +73,7 @@ class Leaf:
     """The statement instances that reach this place, one at a time."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Band:
     """A loop: the instances that reach it, ordered by one function."""
 
@@ -80,10 +81,28 @@ class Band:
     partial: isl.MultiUnionPwAff  # loop[{ S[i] -> [(f(i))]; ... }]
     child: Node
 
-    @property
+    @computed_once
     def statements(self) -> frozenset[str]:
         """Names of the statements inside the loop."""
         return statements_in(self.partial.domain())
+
+    @computed_once
+    def directions(self) -> Mapping[str, tuple[int, int]]:
+        """For each statement whose order in the band is plus or minus one iterator: which one.
+
+        Statement name -> (position of the iterator, 1 or -1); other statements are left out.
+        """
+        found: dict[str, tuple[int, int]] = {}
+        for function in functions_in(self.partial.get_union_pw_aff(0)):
+            pieces = [piece for _, piece in pieces_in(function)]
+            if len(pieces) != 1 or pieces[0].involves_locals():
+                continue
+            count = function.dim(isl.dim_type.in_)
+            factors = [pieces[0].get_coefficient_val(isl.dim_type.in_, k) for k in range(count)]
+            used = [(k, f.to_python()) for k, f in enumerate(factors) if not f.is_zero()]
+            if len(used) == 1 and used[0][1] in (1, -1):
+                found[function.get_tuple_id(isl.dim_type.in_).get_name()] = used[0]
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -420,22 +439,9 @@ def wavefront(first: Band, second: Band, name: str, factor: int = 1) -> Band:
     return Band(name, wider.add(plain[1]), replace(first, child=second.child))
 
 
-def directions(band: Band) -> dict[str, tuple[int, int]]:
-    """For each statement whose order in the band is plus or minus one iterator: which one.
-
-    Statement name -> (position of the iterator, 1 or -1); other statements are left out.
-    """
-    found: dict[str, tuple[int, int]] = {}
-    for function in functions_in(band.partial.get_union_pw_aff(0)):
-        pieces = [piece for _, piece in pieces_in(function)]
-        if len(pieces) != 1 or pieces[0].involves_locals():
-            continue
-        count = function.dim(isl.dim_type.in_)
-        factors = [pieces[0].get_coefficient_val(isl.dim_type.in_, k) for k in range(count)]
-        used = [(k, f.to_python()) for k, f in enumerate(factors) if not f.is_zero()]
-        if len(used) == 1 and used[0][1] in (1, -1):
-            found[function.get_tuple_id(isl.dim_type.in_).get_name()] = used[0]
-    return found
+def directions(band: Band) -> Mapping[str, tuple[int, int]]:
+    """The iterator that each statement follows in a band, see `Band.directions`."""
+    return band.directions
 
 
 def moved_by(band: Band, program: Program) -> dict[str, str]:
