@@ -40,7 +40,7 @@ from loopwright.planner.affine_parallel import mark_parallel
 from loopwright.planner.draft import Draft
 from loopwright.planner.expanded_bytes import BufferShare, Spread, unique
 from loopwright.planner.far_strips import split_by_distances
-from loopwright.planner.outer_lanes import take_outer_vectors
+from loopwright.planner.outer_lanes import offers_lanes, take_outer_vectors
 from loopwright.planner.pivots import split_at_pivots
 from loopwright.planner.register_jams import register_jams
 from loopwright.planner.schedule_cost import schedule_seconds
@@ -78,7 +78,8 @@ __all__ = [
 Pairs = Any  # isl.UnionMap, { S[i] -> T[j] }
 _CLEARLY = 0.95  # of the time that the source order takes: an order with buffers must be faster
 
-# Statements of programs whose outer loops are tried in vectors: the proofs take isl's time.
+# Statements of programs whose outer loops are tried in vectors after other orders: the proofs take
+# isl's time. Of more statements lanes are tried first, and only where all of a nest may have them.
 _MOST_STATEMENTS = 20
 
 
@@ -155,31 +156,30 @@ def _other_order(
         if loops and not accessors(schedule.analyses, name) & taken:
             most[name] = loops
     share = BufferShare(schedule.program, machine)
+    lanes_of = partial(_outer_vectors, schedule, machine, most, share, taken, parallel=parallel)
+
+    def beside(own: frozenset[str]) -> tuple[Step, ...]:
+        left = {name: x for name, x in most.items() if not _users(schedule, name) & own}
+        return _best_spread(schedule, machine, left, share, taken | own)[0]
+
+    is_small = len(schedule.program.statements) <= _MOST_STATEMENTS
+    if not is_small and offers_lanes(schedule, taken):
+        # Of many statements the orders take isl longer than lanes of the order that stands there.
+        lanes, own = lanes_of(is_free=False, is_ragged=False)
+        if own:
+            return (*splits, *beside(own), *lanes)
     steps, is_best = _best_spread(schedule, machine, most, share, taken)
     if not any(isinstance(step, Reschedule) for step in steps):
         steps = register_jams(schedule, machine, most, share, taken) or steps
     spreads = any(isinstance(step, ExpandScalar) for step in steps)
-    is_small = len(schedule.program.statements) <= _MOST_STATEMENTS
     is_other = bool(steps) and not spreads
     if is_small:
         # Vectors along outer loops keep scalars in registers, where another order spreads them.
         # An order that is the best of all, inside of a loop that runs in order, is kept (ludcmp).
         # Where it spreads nothing, its loops are whole: but for those with ends of their own.
-        is_free = spreads and is_best
-        lanes, own = _outer_vectors(
-            schedule,
-            machine,
-            most,
-            share,
-            taken,
-            is_free=is_free,
-            is_ragged=is_other,
-            parallel=parallel,
-        )
+        lanes, own = lanes_of(is_free=spreads and is_best, is_ragged=is_other)
         if own:
-            left = {name: x for name, x in most.items() if not _users(schedule, name) & own}
-            others, _ = _best_spread(schedule, machine, left, share, taken | own)
-            found = (*others, *lanes)
+            found = (*beside(own), *lanes)
             if not is_other or _is_faster(schedule, machine, share.sizes, found, steps):
                 steps = found
     return (*splits, *steps) if steps else ()

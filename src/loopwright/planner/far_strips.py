@@ -13,7 +13,9 @@ from __future__ import annotations
 
 from loopwright.analysis.size_estimates import band_trips, likely_trips
 from loopwright.ir.loops import Mark
-from loopwright.ir.schedule_tree import bands, nodes_of, path_to
+from loopwright.ir.program import Program
+from loopwright.ir.schedule_tree import Band, bands, moved_by, nodes_of, path_to
+from loopwright.ir.visit import names
 from loopwright.planner.draft import Draft
 from loopwright.planner.pivots import expanded_scalars
 from loopwright.transform.distance_splitting import SplitByDistance, has_far_and_near_runs
@@ -37,7 +39,7 @@ def split_by_distances(draft: Draft) -> frozenset[str]:
         path = path_to(nodes_of(draft.schedule), band.loop)
         is_open = all(draft.schedule.mark(one.loop) is Mark.SERIAL for one in path)
         is_long = band_trips(band, program, trips) >= _LEAST
-        if any(bands(band.child)) or not is_open or not is_long:
+        if any(bands(band.child)) or not is_open or not is_long or _stays(program, band):
             continue
         # Most loops have no such distance, which subscripts tell without a dependence.
         if not has_far_and_near_runs(draft.schedule, band.loop, _STRIP):
@@ -48,3 +50,13 @@ def split_by_distances(draft: Draft) -> frozenset[str]:
         if draft.reach(*steps, Simd(band.loop)) is not None and draft.take(*steps):
             done |= band.statements
     return frozenset(done)
+
+
+def _stays(program: Program, band: Band) -> bool:
+    """Whether all iterations of a loop write one element: neighbours depend on each other."""
+    moving = moved_by(band, program)
+    writes = {name: program.statement(name).write for name in band.statements}
+    return any(
+        write.index and name in moving and not any(moving[name] in names(x) for x in write.index)
+        for name, write in writes.items()
+    )

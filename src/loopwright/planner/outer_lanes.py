@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from itertools import takewhile
 from typing import Any
 
-from loopwright.ir.dtypes import BOOL
+from loopwright.ir.dtypes import BOOL, DType
 from loopwright.ir.expr import Binary, Call, Cast, Const, Expr, Load, Select, Unary, Var
 from loopwright.ir.loops import Mark
 from loopwright.ir.machine import Machine
 from loopwright.ir.program import Statement
+from loopwright.ir.schedule import Schedule
 from loopwright.ir.schedule_tree import (
     Band,
     Node,
@@ -37,7 +39,7 @@ from loopwright.transform.outer_vectors import OuterVectors, runs_alike
 from loopwright.transform.step import Step
 from loopwright.transform.tiling import StripMine
 
-__all__ = ["has_lanes", "take_outer_vectors"]
+__all__ = ["offers_lanes", "take_outer_vectors"]
 
 Pairs = Any  # isl.UnionMap, { S[i] -> T[j] }
 
@@ -105,6 +107,17 @@ def take_outer_vectors(
     return frozenset(done)
 
 
+def offers_lanes(schedule: Schedule, closed: Collection[str]) -> bool:
+    """Whether the statements of some loop around others all have lanes: no proof is asked for."""
+    program = schedule.program
+    return any(
+        any(True for _ in bands(band.child))
+        and not band.statements & set(closed)
+        and _have_lanes([program.statement(name) for name in band.statements])
+        for band in bands(nodes_of(schedule))
+    )
+
+
 def _best(
     draft: Draft,
     model: OuterCost,
@@ -125,7 +138,7 @@ def _best(
     statements = [model.program.statement(name) for name in names]
     if is_ragged:
         own = [b for b in own if runs_alike(draft.schedule, b)]
-    if not own or not all(map(has_lanes, statements)):
+    if not own or not _have_lanes(statements):
         return frozenset()
     offers: list[tuple[float, int, Band, Shape]] = []
     for band in own:
@@ -179,7 +192,7 @@ def _shapes(model: OuterCost, band: Band, statements: Sequence[Statement]) -> li
         return [
             Shape(band.loop, n, 1) for n in widths if n == first or model.fits(band, n // lanes)
         ]
-    if lanes < 2 or len({(dtype.bits, dtype.is_float) for dtype in written}) > 1:
+    if lanes < 2:
         return []
     return [Shape(band.loop, lanes, n) for n in _COPIES if n == 1 or model.fits(band, n)]
 
@@ -221,21 +234,27 @@ def _is_offered(draft: Draft, band: Band) -> bool:
     return has_loops and draft.schedule.mark(band.loop) is Mark.SERIAL
 
 
-def has_lanes(statement: Statement) -> bool:
-    """Whether all lanes of a statement can be computed at once, each as it is alone.
+def _have_lanes(statements: Sequence[Statement]) -> bool:
+    """Whether all lanes of the statements can be computed at once, each as it is alone.
 
-    Numbers are of one floating type, or integers of any.
+    Numbers are of one floating type, or integers of any. Beside floating numbers stand conditions
+    that several statements have in common, and integers that are no wider, such as counts of what
+    meets them.
     """
-    dtype = statement.write.dtype
-    if dtype.is_integer:
-        return _is_whole(statement.value)
-    if not dtype.is_float or dtype.bits < 32:
-        return False
+    floats = {s.write.dtype for s in statements if s.write.dtype.is_float}
+    if not floats:
+        return all(s.write.dtype.is_integer and _is_whole(s.value) for s in statements)
+    dtype = floats.pop()
+    return not floats and dtype.bits >= 32 and all(_has_lanes(s, dtype) for s in statements)
+
+
+def _has_lanes(statement: Statement, floating: DType) -> bool:
+    """Whether a statement has lanes beside others whose numbers are of one floating type."""
 
     def number(expr: Expr) -> bool:
         if isinstance(expr, Const):
-            return expr.dtype == dtype
-        if expr.dtype != dtype:
+            return expr.dtype == floating
+        if expr.dtype != floating:
             return False
         match expr:
             case Load(index=index):
@@ -247,30 +266,42 @@ def has_lanes(statement: Statement) -> bool:
             case Binary(op=op, x=x, y=y) if op in _ARITHMETIC:
                 return number(x) and number(y)
             case Select(cond=cond, x=x, y=y):
-                return _is_condition(cond, number) and number(x) and number(y)
+                return _is_condition(cond, compared) and number(x) and number(y)
             case Call(function=function, args=args) if function in _FUNCTIONS:
                 return all(map(number, args))
         return False
 
+    def compared(expr: Expr) -> bool:
+        return number(expr) or (expr.dtype.is_integer and _is_place(expr))
+
+    if statement.write.dtype == BOOL:
+        return _is_condition(statement.value, compared)
+    if statement.write.dtype.is_integer:
+        is_narrow = statement.write.dtype.bits <= floating.bits
+        return is_narrow and _is_whole(statement.value, compared)
     return number(statement.value)
 
 
-def _is_whole(expr: Expr) -> bool:
-    """Whether an expression is made of integers by operations that vectors have."""
+def _is_whole(expr: Expr, compared: Callable[[Expr], bool] | None = None) -> bool:
+    """Whether an expression is made of integers by operations that vectors have.
+
+    Conditions compare such integers, or what is given.
+    """
     if not expr.dtype.is_integer:
         return False
+    is_whole = partial(_is_whole, compared=compared)
     match expr:
         case Const():
             return True
         case Load(index=index):
             return all(map(_is_place, index))
         case Cast(x=x) | Unary(op="neg", x=x):
-            return _is_whole(x)
+            return is_whole(x)
         case Binary(op=op, x=x, y=y) if op in _WHOLE:
             has_vectors = op != "mul" or expr.dtype.bits < 64
-            return has_vectors and _is_whole(x) and _is_whole(y)
+            return has_vectors and is_whole(x) and is_whole(y)
         case Select(cond=cond, x=x, y=y):
-            return _is_condition(cond, _is_whole) and _is_whole(x) and _is_whole(y)
+            return _is_condition(cond, compared or is_whole) and is_whole(x) and is_whole(y)
     return False
 
 
@@ -281,6 +312,8 @@ def _is_condition(expr: Expr, is_number: Callable[[Expr], bool]) -> bool:
             return is_number(x) and is_number(y)
         case Binary(op="and" | "or", x=x, y=y) if expr.dtype == BOOL:
             return _is_condition(x, is_number) and _is_condition(y, is_number)
+        case Load(index=(), dtype=dtype):
+            return dtype == BOOL
     return False
 
 
