@@ -126,10 +126,12 @@ def _with_marks(schedule: Schedule, tree: isl.Schedule) -> isl.Schedule:
     without guards: vector loops, whose lanes would need masks, and loops of statements that
     exclude one another, as the interior and the borders of a subscript do
     (`piecewise_subscripts`). A loop with private arrays stays one: its body is where they are
-    allocated.
+    allocated. Of private scalars each of several loops may have its own: an innermost loop whose
+    iterations have gaps is as many loops as it has stretches, unless threads share it.
     """
     types = isl.ast_loop_type
-    owners = {loop for _, loop in schedule.private} | {
+    owners = {loop for _, loop in schedule.private}
+    whole = {loop for array, loop in schedule.private if schedule.program.array(array).rank} | {
         one.loop for box in schedule.boxes for one in (box, box.panel) if one is not None
     }
 
@@ -143,7 +145,9 @@ def _with_marks(schedule: Schedule, tree: isl.Schedule) -> isl.Schedule:
             node
         )  # a contraction is written out once
         kind = types.default if is_split else types.atomic
-        if name in owners or schedule.mark(name) in (Mark.BLOCK, Mark.THREAD):
+        is_apart = is_split and schedule.mark(name) is not Mark.PARALLEL and name not in whole
+        is_owner = name in owners | whole and not (is_apart and _has_stretches(node))
+        if is_owner or schedule.mark(name) in (Mark.BLOCK, Mark.THREAD):
             kind = types.atomic
         elif schedule.mark(name) is Mark.VECTOR or (is_split and _has_exclusive(node)):
             kind = types.separate
@@ -189,6 +193,14 @@ def _has_exclusive(band: isl.ScheduleNode) -> bool:
     if not 1 < len(iterations) <= _MOST_EXCLUSIVE:
         return False
     return any(x.is_disjoint(y) for x, y in combinations(iterations, 2))
+
+
+def _has_stretches(band: isl.ScheduleNode) -> bool:
+    """Whether all statements of an innermost loop run in the same iterations, with gaps between."""
+    times = band.child(0).get_prefix_schedule_relation().intersect_domain(band.get_domain())
+    iterations = [one.range().reset_tuple_id() for one in maps_in(times)]
+    has_gaps = bool(iterations) and iterations[0].n_basic_set() > 1
+    return has_gaps and all(other.is_equal(iterations[0]) for other in iterations)
 
 
 def _path(tree: isl.Schedule, loop: str) -> tuple[str, ...]:
