@@ -136,11 +136,14 @@ def machine_code_module(nest: LoopNest, machine: Machine, *, checked: bool = Fal
     from loopwright.lower.quotients_apart import LEAST_LANES, quotients_apart  # lazy: likewise
     from loopwright.lower.rare_calls import branch_around_calls  # lazy: likewise
     from loopwright.lower.rare_quotients import branch_around_quotients  # lazy: likewise
+    from loopwright.lower.split_at_borders import split_at_borders  # lazy: likewise
+    from loopwright.lower.unswitch_loops import unswitch_loops  # lazy: likewise
 
     wide = [dtype for dtype in (FLOAT32, FLOAT64) if machine.lanes(dtype.bits) >= LEAST_LANES]
     try:
         known = elementary_functions(machine.features)
-        liked = branch_around_calls(narrow_arithmetic(nest), known)
+        liked = unswitch_loops(split_at_borders(nest))
+        liked = branch_around_calls(narrow_arithmetic(liked), known)
         liked = functions_apart(plain_reductions(liked), known)
         liked = branch_around_quotients(quotients_apart(liked, wide))
     except FAULTS as error:

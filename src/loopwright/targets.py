@@ -52,6 +52,7 @@ from loopwright.lower.passes import lower_schedule
 from loopwright.lower.predictive_commoning import carry_chosen
 from loopwright.lower.promote_registers import promote_scalars
 from loopwright.lower.rare_calls import branch_around_calls
+from loopwright.lower.split_at_borders import split_at_borders
 from loopwright.lower.split_kernels import split_kernels
 from loopwright.lower.split_mesh import split_mesh
 from loopwright.lower.unsigned_sums import unsigned_sums
@@ -153,7 +154,7 @@ def _own_calls(stmt: Stmt, functions: Functions) -> frozenset[tuple[str, DType]]
 
 
 def _told(nest: LoopNest, machine: Machine, may_guess: Expr | None) -> LoopNest:
-    narrow = narrow_arithmetic(absolute_differences(nest))
+    narrow = narrow_arithmetic(absolute_differences(split_at_borders(nest, (Mark.SIMD,))))
     narrow = branch_around_calls(narrow, nest.functions)
     twice = [pair for pair in nest.functions if has_far_numbers(pair[0])]
     # Again when scalars of an iteration are bound: until then they stand before the calls.

@@ -45,6 +45,10 @@ TAKEN = {
     "beside a chain": "for (int i = 0; i < n; i++) s[0] = sqrt(s[0]) + a[i] * (1.0 / sqrt(b[i]));",
 }
 KEPT = {
+    "calls": """for (int i = 0; i < n; i++) {
+    double r = hypot(a[i], b[i]);
+    s[0] += a[i] * (1.0 / sqrt(r)) + r;
+  }""",
     "few": "for (int i = 0; i < n; i++) s[0] += a[i] * (1.0 / b[i]);",
     "short": "for (int i = 0; i < 12; i++) s[0] += a[i] * (1.0 / sqrt(b[i]));",
     "recurrence": "for (int i = 0; i < n; i++) c[i + 1] = sqrt(c[i]) / (c[i] + 1.0);",

@@ -37,6 +37,7 @@ from loopwright.ir.visit import (
     rebuild,
     rewrite,
     statements,
+    walk,
 )
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.build import bound_names, renamed, renamed_expr, seq
@@ -48,6 +49,7 @@ LEAST_LANES = 4  # of the vectors that are worth it
 
 _FEWEST = 16  # iterations of a loop that is worth it
 _SHORT = 8  # iterations of loops inside, which LLVM writes out
+_INSTRUCTIONS = frozenset({"sqrt", "fma", "abs", "copysign", "min_number", "max_number"})
 _LEAST = 2  # roots and quotients in an iteration that are worth the memory they go through
 
 
@@ -153,6 +155,8 @@ class _Loop:
                         bounds = (stmt.start, stmt.stop, stmt.step)
                         todo |= {x.array for e in bounds for x in loads(e)} & self.written
                     if isinstance(stmt, Store) and stmt.buffer == name:
+                        if any(map(_is_called, walk(stmt.value))):
+                            return None  # copies would call twice
                         read = {x.array for e in expressions(stmt) for x in loads(e)}
                         todo |= (read & self.written) - needed
         whole = {load.array for load in loads(expr)}
@@ -238,6 +242,12 @@ def _weight(expr: Expr) -> int:
     is_one = isinstance(expr, Call) and expr.function == "sqrt"
     is_one = is_one or (isinstance(expr, Binary) and expr.op == "div")
     return is_one + sum(map(_weight, children(expr)))
+
+
+def _is_called(expr: Expr) -> bool:
+    """Whether a node takes as long as a call of the library."""
+    is_power = isinstance(expr, Binary) and expr.op in ("pow", "mod") and expr.dtype.is_float
+    return is_power or (isinstance(expr, Call) and expr.function not in _INSTRUCTIONS)
 
 
 def _values(part: Stmt) -> Iterator[Expr]:
