@@ -25,12 +25,17 @@ TAKEN = {
     "through others": LOOP.format(
         "if (r < 0.5) { double q = sqrt(r); double f = a[i] / q; s[0] += f * f; }"
     ),
+    "changed": LOOP.format(
+        "if (r < 0.5) { double f = a[i] / r; f = f > 2.0 ? 2.0 : f; s[0] += f * a[i]; }"
+    ),
     "in the sum itself": LOOP.format("if (r < 0.5) s[0] += a[i] * (b[i] / r);"),
 }
 KEPT = {
     "no quotient": LOOP.format("if (r < 0.5) s[0] += r * a[i];"),
     "elements of their own": LOOP.format("if (r < 0.5) c[i] += a[i] * (b[i] / r);"),
     "read elsewhere": LOOP.format("double f = 1.0 / r; if (r < 0.5) s[0] += f * a[i]; c[i] = f;"),
+    "changed from before": "double f = 1.0; "
+    + LOOP.format("f = f * 0.5 + a[i] / r; if (r < 0.5) s[0] += f * a[i];"),
     "of before": "double f = 1.0; "
     + LOOP.format("if (r < 0.5) s[0] += f * a[i]; f = 1.0 / r; c[i] = r;"),
 }

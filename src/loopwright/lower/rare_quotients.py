@@ -82,15 +82,24 @@ def _span(
             break
         is_update = _is_update(loop, store, cond)
         is_private = store.buffer in local and not store.index
-        is_read_here_only = read.count(store.buffer) == seen.count(store.buffer)
+        own = _read(store)
+        in_all = seen.count(store.buffer) + own.count(store.buffer)
+        is_read_here_only = read.count(store.buffer) == in_all
         if not is_update and not (is_private and is_read_here_only):
             break
-        own = [load.array for e in expressions(store) for load in loads(e)]
-        if not is_update and store.buffer in own:
+        # A scalar that is changed must have been set in this iteration.
+        before = (s for s in stores[:at] if s.buffer == store.buffer)
+        is_set = store.buffer not in own or any(s.buffer not in _read(s) for s in before)
+        if not is_update and not is_set:
             break
         seen += own
         first = at
     return first, last
+
+
+def _read(store: Store) -> list[str]:
+    """The arrays that a store reads, once for each load."""
+    return [load.array for e in expressions(store) for load in loads(e)]
 
 
 def _taken(store: Store, cond: Expr) -> Expr:
