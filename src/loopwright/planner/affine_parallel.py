@@ -39,6 +39,7 @@ from loopwright.planner.draft import Draft
 from loopwright.planner.gathered_strips import take_gathered_strips
 from loopwright.planner.independent_parts import part_off, strip_size
 from loopwright.planner.loop_steps import loop_steps
+from loopwright.planner.moved_strips import take_moved
 from loopwright.planner.short_loops import unrolled_inside
 from loopwright.planner.wavefronts import COLUMNS, ROWS, by_diagonals, has_one_loop
 from loopwright.transform.index_set_splitting import SplitIndexSet
@@ -193,7 +194,8 @@ class _Sharing:
         for at, inner in enumerate(run[1:], 1):
             around = tuple(other.loop for other in run[:at])
             if not self._is_innermost(inner):
-                if self.draft.take(Interchange((inner.loop, *around)), Parallel(inner.loop)):
+                size, parts = self._strip(inner), _PARTS * max(2, self.machine.cores)
+                if take_moved(self.draft, self.machine, inner.loop, around, size, parts):
                     return True
                 continue
             if self._count(inner) < 2 * _STRIP:
