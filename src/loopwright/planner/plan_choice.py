@@ -11,6 +11,11 @@ source is taken as it is, and one that has no price (blocked closures, diagonals
 Sizes that nobody knows are guessed as equal, and arrays are often long and narrow instead. A plan
 that is not slower at the guess is therefore also taken where it is never slower at the other shapes
 of as many elements and at most 0.95 of the time of the source order in their mean.
+
+Several threads are to be faster than one. With P(S, T) the price of a schedule S on T threads, S
+for T threads and A the plan for one, A is taken where P(S, T) > 0.9 P(A, 1) at the likely sizes and
+at larger ones, where sizes are guessed. A is made only where that may be: where the price of S
+itself falls by less than a tenth, or where passes would go in waves on one thread only.
 """
 
 from __future__ import annotations
@@ -20,7 +25,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 
-from loopwright.analysis.size_estimates import likely_sizes, other_shapes
+from loopwright.analysis.size_estimates import bounded_sizes, likely_sizes, other_shapes
 from loopwright.diagnostics import UsageError
 from loopwright.faults import FAULTS, survive
 from loopwright.ir.islkit import bounded
@@ -37,7 +42,7 @@ from loopwright.planner.region_work import plan_regions
 from loopwright.planner.schedule_cost import schedule_seconds
 from loopwright.planner.short_loops import has_short_loops
 from loopwright.planner.source_order import source_order
-from loopwright.planner.stencils import plan_alignment
+from loopwright.planner.stencils import plan_alignment, plan_stencils
 from loopwright.transform.distance_splitting import SplitByDistance
 from loopwright.transform.loop_marks import (
     Align,
@@ -54,6 +59,7 @@ from loopwright.transform.privatize import Privatize
 from loopwright.transform.register_promotion import PromoteToRegisters
 from loopwright.transform.scalar_expansion import SplitLiveRanges
 from loopwright.transform.schedule_legality import initial_schedule
+from loopwright.transform.skew import Skew
 from loopwright.transform.step import Step
 from loopwright.transform.tiling import StripMine
 
@@ -62,6 +68,8 @@ __all__ = ["DECLINED", "PLANNED", "SOURCE", "PlanChoice", "choose_plan", "expect
 _WORTH = 0.95  # of the time of the source order: what a plan may take
 _ALONE = 1.1  # times that of the source order: what a plan for several threads may take on one
 _ALONE_IN_WAVES = 1.5  # likewise, of C in waves: two threads gain more than that
+_GAIN = 0.9  # of the time of the plan for one thread: what a plan for several may take
+_LARGER = 4  # times a guessed size: where threads may gain that do not at the guess
 _AS_GOOD = 1.02  # times that of the source order: what marks on its loops may take
 # What makes no other order: pieces for threads and their sums are marks as well.
 _MARKS = (
@@ -82,6 +90,7 @@ _MARKS = (
 _QUOTA = 1_000_000  # elementary isl operations, half a second
 
 PLANNED, MARKED, SOURCE = "the plan", "its marks alone", "the source order"
+ALONE = "the plan for one thread"
 DECLINED = "the declined plan"  # what all planners have made, where it is not taken
 
 
@@ -111,6 +120,17 @@ def choose_plan(
     on_fault: OnFault = survive,
 ) -> PlanChoice:
     """The plan of a program for a machine, run by so many threads; `text`: printed as C."""
+    chosen = _weighed(program, machine, threads, text=text, on_fault=on_fault)
+    if threads > 1:
+        chosen = _or_alone(chosen, machine, threads, text=text, on_fault=on_fault)
+    log("plan", lambda: f"of '{program.name}' {chosen}")
+    return chosen
+
+
+def _weighed(
+    program: Program, machine: Machine, threads: int, *, text: bool, on_fault: OnFault
+) -> PlanChoice:
+    """The fastest of the plan, marks on the loops of the source, and its order."""
     start = initial_schedule(program)
     made = composed_plan(start, machine, parallel=threads > 1, text=text, on_fault=on_fault)
     plan, schedule, start = made.plan, made.schedule, made.start
@@ -145,9 +165,66 @@ def choose_plan(
                 chosen = replace(other, declined=(plan, schedule))
     else:
         chosen = _without_order(start, source, machine, threads, price, (own, base), text=text)
+        if threads > 1 and _is_ahead(price, schedule, chosen.schedule):
+            # Declined for its time on one thread, of which the others take more.
+            return replace(chosen, plan=plan, schedule=schedule, taken=PLANNED)
         chosen = replace(chosen, declined=(plan, schedule))
-    log("plan", lambda: f"of '{program.name}' {chosen}")
     return chosen
+
+
+def _is_ahead(price: Callable[..., float], schedule: Schedule, than: Schedule) -> bool:
+    """Whether a schedule is faster than another one on all threads, and not slower on one."""
+    is_faster = price(schedule) <= _WORTH * price(than)
+    return is_faster and price(schedule, threads=1) <= price(than, threads=1)
+
+
+def _or_alone(
+    chosen: PlanChoice, machine: Machine, threads: int, *, text: bool, on_fault: OnFault
+) -> PlanChoice:
+    """A plan for several threads, or the one for one thread where that is about as fast.
+
+    Plans without a price are trusted, and so is what shares a loop of unknown size that threads
+    gain by where it is longer than was guessed.
+    """
+    program = chosen.schedule.program
+    price = partial(expected_seconds, machine=machine, text=text)
+    shapes = _sizes_to_ask(program)
+
+    def gains(alone: Schedule) -> bool:
+        shared = [price(chosen.schedule, sizes=sizes, threads=threads) for sizes in shapes]
+        single = [price(alone, sizes=sizes, threads=1) for sizes in shapes]
+        return any(not a > _GAIN * b for a, b in zip(shared, single, strict=True))
+
+    if gains(chosen.schedule) and not _goes_in_waves_alone(chosen, machine):
+        return chosen
+    one = _weighed(program, machine, 1, text=text, on_fault=on_fault)
+    if gains(one.schedule):
+        return chosen
+    sizes = shapes[0]
+    seconds = (
+        *chosen.seconds,
+        (f"on {threads} threads", price(chosen.schedule, sizes=sizes, threads=threads)),
+        (ALONE, price(one.schedule, sizes=sizes, threads=1)),
+    )
+    return PlanChoice(
+        one.plan, one.schedule, ALONE, seconds, declined=(chosen.plan, chosen.schedule)
+    )
+
+
+def _sizes_to_ask(program: Program) -> list[dict[str, int]]:
+    """Likely sizes, and larger ones where they are guessed."""
+    likely, known = likely_sizes(program), bounded_sizes(program)
+    larger = {x: size if x in known else _LARGER * size for x, size in likely.items()}
+    return [likely] if larger == likely else [likely, larger]
+
+
+def _goes_in_waves_alone(chosen: PlanChoice, machine: Machine) -> bool:
+    """Whether one thread would take passes over rows in waves, which threads do not."""
+    if any(isinstance(step, Skew) for step in chosen.plan):
+        return False
+    start = initial_schedule(chosen.schedule.program)
+    waves, _ = _extended(start, partial(plan_stencils, parallel=False), machine)
+    return any(isinstance(step, Skew) for step in waves)
 
 
 def _pays_elsewhere(schedule: Schedule, written: Schedule, price: Callable[..., float]) -> bool:

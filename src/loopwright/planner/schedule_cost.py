@@ -379,9 +379,9 @@ class _ScheduleModel:
             )
             shape = ContractionShape((), (i,), (j,), (p,))
             kernel = ContractionKernel(found.algebra(product), variant)
-            threads = min(self.threads, made.shares)
-            choice = Choice(kernel, made.blocks, shape, threads, math.nan)
-            cycles += choice_cycles(choice, self.machine)
+            cycles += choice_cycles(Choice(kernel, made.blocks, shape, 1, math.nan), self.machine)
+        if (threads := min(self.threads, made.shares)) > 1:
+            cycles = cycles / threads + self.machine.parallel_cost.cycles(threads)
         _, size = self._lines(points)
         return _Estimate(cycles, (0.0,) * len(self.machine.caches), size)
 
