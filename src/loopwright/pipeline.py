@@ -49,7 +49,7 @@ from loopwright.planner.planners import (
     tell_gave_up,
 )
 from loopwright.planner.source_order import source_order
-from loopwright.planner.vector_width import loop_vector_bits, loops_of_one_vector
+from loopwright.planner.vector_width import loop_vector_bits, loops_of_one_vector, loops_to_lines
 from loopwright.targets import TARGETS
 from loopwright.transform.contract import Contract
 from loopwright.transform.plan import Plan, apply_plan, initial_schedule
@@ -114,6 +114,7 @@ def compile_program(
             nest,
             vector_bits=loop_vector_bits(program, machine),
             of_one_vector=loops_of_one_vector(schedule, machine),
+            to_lines=loops_to_lines(schedule, machine),
         )
     if unit is not None:
         nest = replace(specialise(nest, unit), name=ENTRY)

@@ -20,6 +20,7 @@ from loopwright.backends import llvm_memory as memory
 from loopwright.backends.llvm_builder import SSAValue, int_literal, plain_name
 from loopwright.backends.llvm_entry import emit_entries
 from loopwright.backends.llvm_expressions import LLVMExpressions
+from loopwright.backends.llvm_lines import pieces_by_lines
 from loopwright.backends.llvm_metadata import Metadata, fast_math_flags, is_independent
 from loopwright.backends.llvm_narrow import NarrowUses, hidden_narrowing
 from loopwright.backends.llvm_procedures import (
@@ -62,6 +63,7 @@ from loopwright.ir.loops import (
     WarpMma,
 )
 from loopwright.ir.module import CodeUnit, Module
+from loopwright.ir.row_walk import first_stored
 from loopwright.ir.visit import (
     constant_trips,
     expressions,
@@ -358,13 +360,33 @@ class _Emitter:
 
     def _loop(self, loop: For) -> None:
         start, stop, step = (self.values.index(x) for x in (loop.start, loop.stop, loop.step))
-        if loop.mark is not Mark.PARALLEL:
+        place = self._first_place(loop)
+        if place is not None:
+            bounds, facts = (start, stop), self.metadata.pieces()
+            with pieces_by_lines(self.code, bounds, *place, facts) as piece:
+                self._iterate(loop, *piece, step)
+        elif loop.mark is not Mark.PARALLEL:
             self._iterate(loop, start, stop, step)
         elif self.claims:
             with claimed_pieces(self.code, (start, stop, step)) as piece:
                 self._iterate(loop, *piece, step)
         else:
             self._iterate(loop, *fixed_share(self.code, (start, stop, step)), step)
+
+    def _first_place(self, loop: For) -> tuple[str, int] | None:
+        """Address and bytes of what a loop stores first, where it is to begin at a line."""
+        found = first_stored(loop) if loop.var in self.nest.to_lines else None
+        place = None if found is None else self.values.buffers[found[0]]
+        if found is None or not isinstance(place, memory.PointerBuffer) or self.checked:
+            return None
+        name, index = found
+        if int_literal(self.values.index(self.values.strides[name][-1])) != 1:
+            return None
+        offset = self.values.offset(name, index)
+        assert offset is not None, "outside of vectors every element has an offset"
+        # Where the loop has no iterations, the address may lie anywhere.
+        pointer = memory.address(self.code, replace(place, is_inside=False), offset[0])
+        return pointer, place.dtype.bytes
 
     def _iterate(self, loop: For, start: SSAValue, stop: SSAValue, step: SSAValue) -> None:
         """The iterations of a loop from `start` to `stop`."""

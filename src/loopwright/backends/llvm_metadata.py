@@ -16,8 +16,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from math import gcd
 
-from loopwright.ir.expr import Binary, Call, Const, Expr, Load, Var
+from loopwright.ir.expr import Binary, Call, Const, Expr, Load
 from loopwright.ir.loops import Alloc, For, If, LoopNest, Mark, Space, Stmt, Store
+from loopwright.ir.row_walk import walks
 from loopwright.ir.visit import constant_trips, expressions, loads, names, statements, walk
 
 __all__ = ["Metadata", "fast_math_flags", "is_independent"]
@@ -72,6 +73,11 @@ class Metadata:
             facts.append(self.node('!"llvm.loop.unroll.disable"'))
         elif _is_strip(loop):
             facts.append(self.node('!"llvm.loop.unroll.disable"'))
+        return f", !llvm.loop {self.node(*facts, distinct=True, itself=True)}"
+
+    def pieces(self) -> str:
+        """The metadata of the back edge of a loop over the pieces of another one."""
+        facts = self.node('!"llvm.loop.mustprogress"'), self.node('!"llvm.loop.unroll.disable"')
         return f", !llvm.loop {self.node(*facts, distinct=True, itself=True)}"
 
     def branch(self, stmt: If) -> str:
@@ -190,7 +196,7 @@ def _is_short(loop: For) -> bool:
     stores = [stmt for stmt in statements(loop.body) if isinstance(stmt, Store)]
     rows = [load.index for value in values for load in loads(value)]
     bits = {stmt.value.dtype.bits * trips % _VECTOR_BITS for stmt in stores}
-    return bits == {0} and all(_walks(loop.var, row) for row in (*rows, *(s.index for s in stores)))
+    return bits == {0} and all(walks(loop.var, row) for row in (*rows, *(s.index for s in stores)))
 
 
 def _whole_vectors(loop: For, vector_bits: int) -> tuple[int, int]:
@@ -204,23 +210,6 @@ def _whole_vectors(loop: For, vector_bits: int) -> tuple[int, int]:
     stored = [stmt.value.dtype.bits for stmt in statements(loop.body) if isinstance(stmt, Store)]
     width = gcd(trips, vector_bits // max(stored))
     return width, gcd(trips // width, _AT_ONCE)
-
-
-def _walks(var: str, index: Sequence[Expr]) -> bool:
-    """Whether an element stays, or moves to its neighbour in the row, when `var` grows by one."""
-
-    def moves(expr: Expr) -> bool:
-        match expr:
-            case Var():
-                return True
-            case Binary(op="add", x=x, y=y):
-                return sum(moves(part) for part in (x, y) if var in names(part)) == 1
-            case Binary(op="sub", x=x, y=y):
-                return moves(x) and var not in names(y)
-        return False
-
-    used = [entry for entry in index if var in names(entry)]
-    return not used or (len(used) == 1 and used[0] is index[-1] and moves(index[-1]))
 
 
 def is_independent(loop: For) -> bool:

@@ -9,7 +9,6 @@ overlap. Where rows are single elements, a wave has as many of them as fit into 
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 from loopwright.analysis.dependences import known_dependences
@@ -37,8 +36,8 @@ from loopwright.ir.schedule_tree import (
 )
 from loopwright.ir.visit import names, walk
 from loopwright.planner.draft import Draft
-from loopwright.planner.loop_steps import loop_steps
 from loopwright.planner.streams import crowding
+from loopwright.planner.vector_width import begins_at_lines, strip_of
 from loopwright.transform.band_dependences import among, carries
 from loopwright.transform.interchange import Interchange
 from loopwright.transform.loop_marks import Align, Parallel
@@ -295,8 +294,11 @@ def plan_alignment(schedule: Schedule, machine: Machine, *, parallel: bool) -> t
     Some of their accesses lie across vectors in any case, or all of them by as much. Loads do so at
     little cost, stores not: jacobi-2d gains 8% (measured, Neoverse N1), a share of the trips /
     lanes vectors of a loop; blurs of seven rows that begin between vectors gain 15%. The iterations
-    up to the first whole vector, lanes / 2 in the mean, run one by one.
+    up to the first whole vector, lanes / 2 in the mean, run one by one. Vectors of more than 16
+    bytes begin where arrays need not: loops of whole lines are cut by addresses (vector_width).
     """
+    if begins_at_lines(machine):
+        return ()
     steps: list[Step] = []
     program = schedule.program
     trips = schedule.analyses.get(likely_trips)
@@ -305,18 +307,11 @@ def plan_alignment(schedule: Schedule, machine: Machine, *, parallel: bool) -> t
             continue
         stores = [x for x in band.statements if program.statement(x).write.index]
         lanes = min((_lanes_beside(program, machine, band, x) for x in stores), default=0)
-        count = min(band_trips(band, program, trips), _strip_of(schedule, band))
+        count = min(band_trips(band, program, trips), strip_of(schedule, band))
         vectors = count / max(1, lanes)
         if lanes > 1 and _GAIN_OF_WHOLE_STORES * vectors > lanes / 2:
             steps.append(Align(band.loop, lanes))
     return tuple(steps)
-
-
-def _strip_of(schedule: Schedule, band: Band) -> float:
-    """Iterations of a loop that runs through a strip: those of one, else no limit."""
-    *around, _ = path_to(nodes_of(schedule), band.loop)
-    sizes = [loop_steps(one).get(name) for one in around[-1:] for name in band.statements]
-    return max((one.size for one in sizes if one and one.size > 1), default=math.inf)
 
 
 def _lanes_beside(program: Program, machine: Machine, band: Band, name: str) -> int:

@@ -255,7 +255,8 @@ class Align(Step):
     needs:    a simd loop; the order stays the same
     refuses:  IllegalStep when the loop is not simd or aligned already
 
-    Processors are slower to store a vector that crosses an alignment boundary.
+    Processors are slower to store a vector that crosses an alignment boundary. Arrays begin at
+    multiples of 16 bytes: for longer vectors the count says little (ADR 68).
     """
 
     kind: ClassVar[str] = "align"
