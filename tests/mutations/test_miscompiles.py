@@ -24,7 +24,6 @@ def report(case: Miscompile) -> Report:
     return validate(program, nest, sizes=SIZES, runners=runners)
 
 
-@pytest.mark.drawn(2)
 @pytest.mark.parametrize("case", MISCOMPILES, ids=lambda case: case.name)
 def test_fault_is_caught(case: Miscompile, monkeypatch: pytest.MonkeyPatch) -> None:
     if case.in_c and system_compiler() is None:
