@@ -130,6 +130,7 @@ def machine_code_module(nest: LoopNest, machine: Machine, *, checked: bool = Fal
     # lazy: for new kernels
     from loopwright.backends.elementary_functions import elementary_functions
     from loopwright.backends.llvm_emitter import emit_module  # lazy: likewise
+    from loopwright.lower.collapse_rows import collapse_rows  # lazy: likewise
     from loopwright.lower.functions_apart import functions_apart  # lazy: likewise
     from loopwright.lower.narrow_arithmetic import narrow_arithmetic  # lazy: likewise
     from loopwright.lower.plain_reductions import plain_reductions  # lazy: likewise
@@ -142,7 +143,8 @@ def machine_code_module(nest: LoopNest, machine: Machine, *, checked: bool = Fal
     wide = [dtype for dtype in (FLOAT32, FLOAT64) if machine.lanes(dtype.bits) >= LEAST_LANES]
     try:
         known = elementary_functions(machine.features)
-        liked = unswitch_loops(split_at_borders(nest))
+        liked = nest if checked else collapse_rows(nest)  # subscripts leave their rows
+        liked = unswitch_loops(split_at_borders(liked))
         liked = branch_around_calls(narrow_arithmetic(liked), known)
         liked = functions_apart(plain_reductions(liked), known)
         liked = branch_around_quotients(quotients_apart(liked, wide))

@@ -39,7 +39,8 @@ from loopwright.kernels import ENTRY, machine_code_module
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.absolute_differences import absolute_differences
 from loopwright.lower.ast_expressions import parameter_condition, parameter_expr
-from loopwright.lower.buffers import contiguous
+from loopwright.lower.buffers import contiguous, row_major
+from loopwright.lower.collapse_rows import collapse_rows
 from loopwright.lower.contract_arrays import sink_scalars
 from loopwright.lower.elements_apart import run_elements_singly
 from loopwright.lower.functions_apart import functions_apart
@@ -112,7 +113,8 @@ def told_to_c(
     Where that is at fault, the nest as it is.
     """
     try:
-        return _told(_with_functions(nest, machine, library), machine, _guesses(program))
+        rows = collapse_rows(nest, {name: row_major(x) for name, x in _shapes(program).items()})
+        return _told(_with_functions(rows, machine, library), machine, _guesses(program))
     except FAULTS as error:
         survive(error, f"the text of '{program.name}'")
         return nest

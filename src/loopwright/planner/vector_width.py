@@ -51,7 +51,7 @@ def loop_vector_bits(program: Program, machine: Machine) -> int:
 
 
 def begins_at_lines(machine: Machine) -> bool:
-    """Whether loops cut by addresses pay: two of its vectors, or every one, lie in two lines."""
+    """Whether every vector, or every other one where compilers take half, lies in two lines."""
     return machine.isa == "x86_64" and machine.vector_bytes >= LINE_BYTES
 
 
