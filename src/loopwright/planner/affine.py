@@ -79,7 +79,7 @@ Pairs = Any  # isl.UnionMap, { S[i] -> T[j] }
 _CLEARLY = 0.95  # of the time that the source order takes: an order with buffers must be faster
 
 # Statements of programs whose outer loops are tried in vectors after other orders: the proofs take
-# isl's time. Of more statements lanes are tried first, and only where all of a nest may have them.
+# isl's time. Of more statements lanes are tried first, and only where a nest shares a condition.
 _MOST_STATEMENTS = 20
 
 

@@ -108,14 +108,18 @@ def take_outer_vectors(
 
 
 def offers_lanes(schedule: Schedule, closed: Collection[str]) -> bool:
-    """Whether the statements of some loop around others all have lanes: no proof is asked for."""
+    """Whether all statements of some loop around others have lanes and share a condition on data.
+
+    Another order would spread the condition and all that it chooses from. No proof is asked for.
+    """
     program = schedule.program
-    return any(
-        any(True for _ in bands(band.child))
-        and not band.statements & set(closed)
-        and _have_lanes([program.statement(name) for name in band.statements])
-        for band in bands(nodes_of(schedule))
-    )
+    for band in bands(nodes_of(schedule)):
+        own = [program.statement(name) for name in band.statements]
+        has_loops = any(True for _ in bands(band.child))
+        is_chosen = any(statement.write.dtype == BOOL for statement in own)
+        if has_loops and is_chosen and not band.statements & set(closed) and _have_lanes(own):
+            return True
+    return False
 
 
 def _best(
