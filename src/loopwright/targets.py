@@ -13,7 +13,7 @@ from typing import Any
 
 from loopwright.analysis.subscript_bounds import guarded_loads_inside
 from loopwright.backends.athread_module import MeshFunction, emit_slave, require_scratchpad
-from loopwright.backends.c_choices import any_by_bits, any_open, any_updates
+from loopwright.backends.c_choices import any_admitted, any_by_bits, any_open, any_updates
 from loopwright.backends.c_dialect import ATHREAD, CUDA, OPENCL, OPENMP, C, Dialect
 from loopwright.backends.c_elementary import has_far_numbers
 from loopwright.backends.c_far_numbers import Functions, taken_in_vectors
@@ -125,9 +125,10 @@ def tells_more(
 ) -> bool:
     """Whether `told_to_c` does what pays in loops that no step has changed.
 
-    Loads happen that data choose, numbers that they choose are named, selections are made without
-    branches (backends/c_choices), which only machines of AArch64 are told, elements that stay are
-    stored again, or loops of vectors call functions that are lines of ours.
+    Loads happen that data choose, numbers that they choose are named, extremes are taken of
+    integers that a condition admits, selections are made without branches (backends/c_choices),
+    which only machines of AArch64 are told, elements that stay are stored again, or loops of
+    vectors call functions that are lines of ours.
     """
     try:
         may_guess = _guesses(program)
@@ -137,7 +138,8 @@ def tells_more(
     except FAULTS as error:
         survive(error, f"the text of '{program.name}'")
         return False
-    is_chosen = any_open(told) or (machine.isa == "aarch64" and any_by_bits(told))
+    is_chosen = any_open(told) or any_admitted(told)
+    is_chosen = is_chosen or (machine.isa == "aarch64" and any_by_bits(told))
     vectors = (s for s in statements(told.body) if isinstance(s, For) and s.mark is Mark.SIMD)
     is_called = any(_own_calls(loop, taken_in_vectors(loop, told.functions)) for loop in vectors)
     return is_guessed or is_chosen or any_updates(told) or is_called

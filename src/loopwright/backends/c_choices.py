@@ -6,6 +6,11 @@ A compiler of C makes branches of a selection and undoes them to vectorise. Wher
 again in another order it asks whether numbers are "not less", which vectors of AArch64 answer in
 six instructions instead of one, and selections that depend on each other become products of
 conditions. Bits of both values under a mask are no branch from the beginning.
+
+    max(x, c ? v : least)   ->   max(x, lw_admit_int32(c, v, least))
+
+is one on every machine: gcc knows that nothing changes where the least number is chosen, and takes
+the extreme under a branch on c, in which it finds no reduction.
 """
 
 from __future__ import annotations
@@ -15,7 +20,7 @@ from typing import TypeAlias
 
 from loopwright.backends.c_subscripts import reads_ahead
 from loopwright.ir.dtypes import BOOL
-from loopwright.ir.expr import COMPARISONS, Binary, Call, Expr, Load, Select
+from loopwright.ir.expr import COMPARISONS, Binary, Call, Const, Expr, Load, Select
 from loopwright.ir.fixed_conditions import has_fixed_part
 from loopwright.ir.loops import Block, For, Let, LoopNest, Mark, Store
 from loopwright.ir.visit import (
@@ -27,7 +32,16 @@ from loopwright.ir.visit import (
     walk,
 )
 
-__all__ = ["Choices", "any_by_bits", "any_open", "any_updates", "choices_by_bits", "no_choices"]
+__all__ = [
+    "Choices",
+    "any_admitted",
+    "any_by_bits",
+    "any_open",
+    "any_updates",
+    "choices_by_bits",
+    "is_admission",
+    "no_choices",
+]
 
 Choices: TypeAlias = Callable[[Expr], bool]  # whether a selection or condition is written by bits
 _MOST_WRITTEN_OUT = 4  # iterations that take less than a branch before them that goes wrong
@@ -85,10 +99,26 @@ def choices_by_bits(loop: For) -> Choices:
     return is_chosen
 
 
+def is_admission(select: Select) -> bool:
+    """Whether an integer is chosen or the extreme one of its type, which changes no extreme."""
+    dtype = select.dtype
+    extremes = (dtype.least, dtype.greatest) if dtype.is_integer else ()
+    return any(isinstance(x, Const) and x.value in extremes for x in (select.x, select.y))
+
+
+def any_admitted(nest: LoopNest) -> bool:
+    """Whether some loop takes an extreme of integers that a condition admits, by bits."""
+    return _any_chosen(nest, is_admission)
+
+
 def any_by_bits(nest: LoopNest) -> bool:
     """Whether some loop of a nest has a selection that is written by bits."""
+    return _any_chosen(nest, lambda select: True)
+
+
+def _any_chosen(nest: LoopNest, is_asked_for: Callable[[Select], bool]) -> bool:
     return any(
-        isinstance(node, Select) and is_chosen(node)
+        isinstance(node, Select) and is_chosen(node) and is_asked_for(node)
         for loop in statements(nest.body)
         if isinstance(loop, For) and (is_chosen := choices_by_bits(loop)) is not no_choices
         for stmt in statements(loop.body)
@@ -135,10 +165,24 @@ def _is_straight(loop: For) -> bool:
 
 
 def _is_lockstep(loop: For) -> bool:
-    """Whether a serial loop only gathers integers in variables, and reads ahead of its stores."""
+    """Whether a serial loop only gathers integers in variables, and reads ahead of its stores.
+
+    Variables that an iteration sets before it reads them hand nothing on.
+    """
     stores = [stmt for stmt in statements(loop.body) if isinstance(stmt, Store)]
-    gathered = {store.buffer for store in stores if _is_sum(store)}
-    return len(gathered) == len(stores) or reads_ahead(loop, gathered)
+    gathered = {store.buffer for store in stores if _is_sum(store)} | _set_first(loop)
+    return all(store.buffer in gathered for store in stores) or reads_ahead(loop, gathered)
+
+
+def _set_first(loop: For) -> set[str]:
+    """The variables that straight-line code sets before it reads them."""
+    found: set[str] = set()
+    read: set[str] = set()
+    for stmt in statements(loop.body):
+        read |= {load.array for expr in expressions(stmt) for load in loads(expr)}
+        if isinstance(stmt, Store) and not stmt.index and stmt.buffer not in read:
+            found.add(stmt.buffer)
+    return found
 
 
 def _is_slow(expr: Expr) -> bool:

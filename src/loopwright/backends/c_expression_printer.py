@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import assert_never
 
-from loopwright.backends.c_choices import Choices, no_choices
+from loopwright.backends.c_choices import Choices, is_admission, no_choices
 from loopwright.backends.c_dialect import C, Dialect
 from loopwright.backends.c_elementary import elementary_helpers, far_helper
 from loopwright.backends.c_operations import Helper, helper, math_call
@@ -297,7 +297,8 @@ class CExpressions:
                     return found
                 parts = self.condition(cond), self.value(x), self.value(y)
                 if self.by_bits(expr):
-                    return replace(self.use("choose", dtype, *parts), width=width_of(dtype))
+                    name = "admit" if is_admission(expr) else "choose"
+                    return replace(self.use(name, dtype, *parts), width=width_of(dtype))
                 return _choice(*parts)
             case Unary(op=op, x=x):
                 return self._unary(op, x, dtype)

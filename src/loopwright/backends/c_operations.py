@@ -10,6 +10,7 @@ functions are the compiler's builtins: no header is needed for them.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from loopwright.backends.c_syntax import ATOM, UNARY, CText, c_type, constant, wrap_type
 from loopwright.diagnostics import InternalError
@@ -92,6 +93,8 @@ def helper(what: str, dtype: DType, source: DType | None = None) -> Helper:
         return _WIDENED if what == "widened" else _NARROWED
     if what == "choose":
         return _choose(dtype)
+    if what == "admit":  # on every machine (c_choices)
+        return replace(_choose(dtype), name=f"lw_admit_{dtype}", alone="")
     if what in _PLAIN:
         count, value = _PLAIN[what]
         return Helper(f"lw_{what}", "", ("",) * count, (), value)
