@@ -56,6 +56,7 @@ from loopwright.lower.rare_calls import branch_around_calls
 from loopwright.lower.split_at_borders import split_at_borders
 from loopwright.lower.split_kernels import split_kernels
 from loopwright.lower.split_mesh import split_mesh
+from loopwright.lower.sums_apart import run_sums_singly
 from loopwright.lower.unsigned_sums import unsigned_sums
 from loopwright.planner.gpu import gpu_planner
 from loopwright.planner.mesh import mesh_planner, scratchpad_room
@@ -166,7 +167,7 @@ def _told(nest: LoopNest, machine: Machine, may_guess: Expr | None) -> LoopNest:
     bound = functions_apart(promote_scalars(sink_scalars(strips)), nest.functions, twice)
     kept = keep_elements(carry_chosen(bound, may_guess), may_guess=may_guess)
     if machine.isa == "x86_64":  # measured there only
-        kept = mask_updates(kept)
+        kept = run_sums_singly(mask_updates(kept))
     return run_elements_singly(unsigned_sums(kept), machine.lanes)
 
 

@@ -38,6 +38,8 @@ class Dialect:
     unroll: str = ""  # before a loop to be repeated {count} times
     # After each copy of an unrolled body with registers of its own: the next one loads after it.
     apart: str = ""
+    # At the end of a serial loop that is in the code once: compilers make no vectors of it.
+    singly: str = ""
     copies: str = ""  # before a loop whose body the code has {count} times, fewer than it runs
     # -- devices: each thread of a block runs the text of a kernel
     index: str = "long"  # type of loop variables, bounds and subscripts
@@ -104,12 +106,14 @@ class Dialect:
 # Compilers that schedule before they allocate registers (gcc on AArch64) load for several copies at
 # once, and spill sums: a register tile of 24 vectors took 12% longer.
 _APART = '__asm__ volatile("" ::: "memory");'
+_SINGLY = '__asm__ volatile("");'
 C = Dialect(
     name="c",
     vector="lw_simd()",  # see c_scopes: compilers without OpenMP have another word
     vector_far="lw_simd_far()",
     unroll="#pragma GCC unroll {count}",
     apart=_APART,
+    singly=_SINGLY,
 )
 OPENMP = Dialect(
     name="openmp",
@@ -126,6 +130,7 @@ OPENMP = Dialect(
     reduction="#pragma omp simd",
     unroll="#pragma GCC unroll {count}",
     apart=_APART,
+    singly=_SINGLY,
 )
 
 _FUNCTIONS = tuple(

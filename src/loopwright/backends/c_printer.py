@@ -307,6 +307,9 @@ class CPrinter:
                 if isinstance(stmt.body, Alloc) and stmt.body.buffer.space is Space.REGISTER:
                     self._for(stmt, self.dialect.apart)
                     return
+            case Mark.SERIAL if stmt.copies == 1 and self.dialect.singly:
+                self._for(stmt, self.dialect.singly)
+                return
             case Mark.SERIAL if stmt.copies and self.dialect.copies:
                 self.scopes.pragma(self.dialect.copies.format(count=stmt.copies))
         self._for(stmt)

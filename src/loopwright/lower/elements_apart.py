@@ -24,7 +24,7 @@ from loopwright.ir.visit import children, expressions, names, rebuild, statement
 from loopwright.lower.build import is_straight_line
 from loopwright.lower.linear_forms import linear
 
-__all__ = ["run_elements_singly"]
+__all__ = ["distance_of", "run_elements_singly"]
 
 _MOST_APART = 4  # elements; code has no shuffles for more
 
@@ -51,7 +51,7 @@ def _is_faster_singly(loop: For, lanes: Callable[[int], int]) -> bool:
     stores = {store for store in stores if store.index}
     parts = {part for value in values for part in _on_data(value)}
     loads = {part for part in parts if isinstance(part, Load) and part.index}
-    apart = {_distance(loop, access) for access in (*loads, *stores)}
+    apart = {distance_of(loop, access) for access in (*loads, *stores)}
     if apart <= {0, 1} or None in apart:
         return False
     width = lanes(max(expr.dtype.bits for s in inside for expr in expressions(s)))
@@ -67,7 +67,7 @@ def _in_vectors(loop: For, accesses: Iterable[Load], lanes: int, *, is_stored: b
     groups: dict[tuple[int, object], set[int]] = {}
     total = 0
     for access in accesses:
-        apart = _distance(loop, access)
+        apart = distance_of(loop, access)
         if apart in (0, 1):
             total += 1
         elif apart is None or abs(apart) > _MOST_APART:
@@ -83,7 +83,7 @@ def _in_vectors(loop: For, accesses: Iterable[Load], lanes: int, *, is_stored: b
     return total
 
 
-def _distance(loop: For, access: Load) -> int | None:
+def distance_of(loop: For, access: Load) -> int | None:
     """Elements from one iteration to the next; None where rows change, which may be short ones."""
     step = loop.step.value if isinstance(loop.step, Const) else None
     is_in_row = not any(loop.var in names(index) for index in access.index[:-1])
