@@ -13,7 +13,14 @@ from typing import Any
 
 from loopwright.analysis.subscript_bounds import guarded_loads_inside
 from loopwright.backends.athread_module import MeshFunction, emit_slave, require_scratchpad
-from loopwright.backends.c_choices import any_admitted, any_by_bits, any_open, any_updates
+from loopwright.backends.c_choices import (
+    any_admitted,
+    any_by_bits,
+    any_open,
+    any_updates,
+    choices_by_bits,
+    no_choices,
+)
 from loopwright.backends.c_dialect import ATHREAD, CUDA, OPENCL, OPENMP, C, Dialect
 from loopwright.backends.c_elementary import has_far_numbers
 from loopwright.backends.c_far_numbers import Functions, taken_in_vectors
@@ -45,6 +52,7 @@ from loopwright.lower.contract_arrays import sink_scalars
 from loopwright.lower.elements_apart import run_elements_singly
 from loopwright.lower.functions_apart import functions_apart
 from loopwright.lower.keep_elements import keep_elements
+from loopwright.lower.kept_sums import gathers_in_memory
 from loopwright.lower.linear_forms import normal
 from loopwright.lower.masked_updates import mask_updates
 from loopwright.lower.narrow_arithmetic import narrow_arithmetic
@@ -53,6 +61,7 @@ from loopwright.lower.passes import lower_schedule
 from loopwright.lower.predictive_commoning import carry_chosen
 from loopwright.lower.promote_registers import promote_scalars
 from loopwright.lower.rare_calls import branch_around_calls
+from loopwright.lower.signs import clamp_signs, takes_signs
 from loopwright.lower.split_at_borders import split_at_borders
 from loopwright.lower.split_kernels import split_kernels
 from loopwright.lower.split_mesh import split_mesh
@@ -128,8 +137,8 @@ def tells_more(
 
     Loads happen that data choose, numbers that they choose are named, extremes are taken of
     integers that a condition admits, selections are made without branches (backends/c_choices),
-    which only machines of AArch64 are told, elements that stay are stored again, or loops of
-    vectors call functions that are lines of ours.
+    which only machines of AArch64 are told, elements that stay are stored again, integers gathered
+    in them are reductions, or loops of vectors call functions that are lines of ours.
     """
     try:
         may_guess = _guesses(program)
@@ -141,9 +150,18 @@ def tells_more(
         return False
     is_chosen = any_open(told) or any_admitted(told)
     is_chosen = is_chosen or (machine.isa == "aarch64" and any_by_bits(told))
+    loops = [stmt for stmt in statements(nest.body) if isinstance(stmt, For)]
+    is_gathered = any(map(gathers_in_memory, loops))
+    if machine.isa == "x86_64":
+        is_chosen = is_chosen or any(map(_has_signs_in_vectors, loops))
     vectors = (s for s in statements(told.body) if isinstance(s, For) and s.mark is Mark.SIMD)
     is_called = any(_own_calls(loop, taken_in_vectors(loop, told.functions)) for loop in vectors)
-    return is_guessed or is_chosen or any_updates(told) or is_called
+    return is_guessed or is_chosen or any_updates(told) or is_gathered or is_called
+
+
+def _has_signs_in_vectors(loop: For) -> bool:
+    """Whether a loop that compilers take in vectors has signs of integers to take."""
+    return takes_signs(loop) and choices_by_bits(loop) is not no_choices
 
 
 def _with_functions(nest: LoopNest, machine: Machine, library: bool) -> LoopNest:
@@ -159,7 +177,9 @@ def _own_calls(stmt: Stmt, functions: Functions) -> frozenset[tuple[str, DType]]
 
 
 def _told(nest: LoopNest, machine: Machine, may_guess: Expr | None) -> LoopNest:
-    narrow = narrow_arithmetic(absolute_differences(split_at_borders(nest, (Mark.SIMD,))))
+    signs = clamp_signs(nest) if machine.isa == "x86_64" else nest  # measured there only
+    split = split_at_borders(signs, (Mark.SIMD,))
+    narrow = narrow_arithmetic(absolute_differences(split))
     narrow = branch_around_calls(narrow, nest.functions)
     twice = [pair for pair in nest.functions if has_far_numbers(pair[0])]
     # Again when scalars of an iteration are bound: until then they stand before the calls.
