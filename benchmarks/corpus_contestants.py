@@ -104,7 +104,8 @@ def _optimising(compiler: str) -> tuple[str, ...] | None:
 
 def _takes(command: Sequence[str]) -> bool:
     """Whether a compiler works with these options."""
-    probe = [*command, "-x", "c", "-c", "-", "-o", os.devnull]
+    # Not -o /dev/null: compilers remove what they fail to write, and root may remove that.
+    probe = [*command, "-x", "c", "-fsyntax-only", "-"]
     done = subprocess.run(probe, input="int x;\n", capture_output=True, text=True, check=False)
     return done.returncode == 0
 

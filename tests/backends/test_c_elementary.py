@@ -176,7 +176,10 @@ def test_gcc_takes_them_in_vectors(tmp_path: Path, function: str, kind: str) -> 
     path.write_text(text_of(source(function, kind)))
     words = [gcc, "-O3", "-march=native", "-fopenmp-simd", "-fopt-info-vec-optimized"]
     done = subprocess.run(
-        [*words, "-S", "-o", "/dev/null", str(path)], capture_output=True, text=True, check=True
+        [*words, "-S", "-o", str(tmp_path / "f.s"), str(path)],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert "loop vectorized" in done.stderr
 

@@ -122,6 +122,38 @@ def test_passes_over_arrays_that_caches_hold_are_shared() -> None:
     assert shares(choose_plan(program(PASSES.format(n=300)), WIDE, 2, text=True))
 
 
+COUNTS = """
+void f(const double x[12000], int rank[12000]) {
+#pragma scop
+  for (int i = 0; i < 12000; i++)
+    for (int j = 0; j < i; j++) {
+      rank[i] += x[j] <= x[i] ? 1 : 0;
+      rank[j] += x[j] <= x[i] ? 0 : 1;
+    }
+#pragma endscop
+}
+"""
+PATHS = """
+void f(double t[3000][3000]) {
+#pragma scop
+  for (int i = 1; i < 3000; i++)
+    for (int j = 1; j < 3000; j++)
+      t[i][j] = 0.5 * (t[i - 1][j] + t[i][j - 1]);
+#pragma endscop
+}
+"""
+
+
+@pytest.mark.parametrize(("text", "is_alone"), [(COUNTS, True), (PATHS, False)])
+def test_waves_take_at_least_a_share_of_their_loops(text: str, is_alone: bool) -> None:
+    """Counts lose the vectors that one thread has; tables keep theirs."""
+    chosen = choose_plan(program(text), WIDE, 2)
+    assert shares(chosen) != is_alone
+    if is_alone:
+        assert chosen.taken == ALONE
+        assert chosen.plan == choose_plan(program(text), WIDE, 1).plan
+
+
 def test_what_is_slow_on_one_thread_gives_way_to_what_is_faster_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -44,6 +44,7 @@ from loopwright.planner.short_loops import has_short_loops
 from loopwright.planner.source_order import source_order
 from loopwright.planner.stencils import plan_alignment, plan_stencils
 from loopwright.transform.distance_splitting import SplitByDistance
+from loopwright.transform.interchange import Interchange
 from loopwright.transform.loop_marks import (
     Align,
     Parallel,
@@ -57,11 +58,12 @@ from loopwright.transform.partial_sums import PartialSums
 from loopwright.transform.plan import Plan
 from loopwright.transform.privatize import Privatize
 from loopwright.transform.register_promotion import PromoteToRegisters
+from loopwright.transform.reschedule import Reschedule
 from loopwright.transform.scalar_expansion import SplitLiveRanges
 from loopwright.transform.schedule_legality import initial_schedule
 from loopwright.transform.skew import Skew
 from loopwright.transform.step import Step
-from loopwright.transform.tiling import StripMine
+from loopwright.transform.tiling import StripMine, Tile
 
 __all__ = ["DECLINED", "PLANNED", "SOURCE", "PlanChoice", "choose_plan", "expected_seconds"]
 
@@ -87,6 +89,7 @@ _MARKS = (
     StripMine,
     Unroll,
 )
+_FOR_THREADS = (Parallel, ParallelChunks, ShareFrom)
 _QUOTA = 1_000_000  # elementary isl operations, half a second
 
 PLANNED, MARKED, SOURCE = "the plan", "its marks alone", "the source order"
@@ -183,8 +186,9 @@ def _or_alone(
 ) -> PlanChoice:
     """A plan for several threads, or the one for one thread where that is about as fast.
 
-    Plans without a price are trusted, and so is what shares a loop of unknown size that threads
-    gain by where it is longer than was guessed.
+    What shares a loop of unknown size is trusted where threads gain by it at longer ones than were
+    guessed. Loops in waves have no price; they take at least the share of a thread in the same
+    loops without waves.
     """
     program = chosen.schedule.program
     price = partial(expected_seconds, machine=machine, text=text)
@@ -192,10 +196,14 @@ def _or_alone(
 
     def gains(alone: Schedule) -> bool:
         shared = [price(chosen.schedule, sizes=sizes, threads=threads) for sizes in shapes]
+        if all(map(math.isnan, shared)):
+            plain = _without_waves(chosen)
+            shared = [price(plain, sizes=sizes, threads=1) / threads for sizes in shapes]
         single = [price(alone, sizes=sizes, threads=1) for sizes in shapes]
         return any(not a > _GAIN * b for a, b in zip(shared, single, strict=True))
 
-    if gains(chosen.schedule) and not _goes_in_waves_alone(chosen, machine):
+    is_priced = not math.isnan(price(chosen.schedule, sizes=shapes[0], threads=threads))
+    if is_priced and gains(chosen.schedule) and not _goes_in_waves_alone(chosen, machine):
         return chosen
     one = _weighed(program, machine, 1, text=text, on_fault=on_fault)
     if gains(one.schedule):
@@ -209,6 +217,25 @@ def _or_alone(
     return PlanChoice(
         one.plan, one.schedule, ALONE, seconds, declined=(chosen.plan, chosen.schedule)
     )
+
+
+def _without_waves(chosen: PlanChoice) -> Schedule:
+    """What the steps of a plan make of its loops, but for what shares them and for waves.
+
+    Waves are orders (`reschedule`) of tiles or of blocks, whose loops are then shared.
+    """
+    steps = tuple(chosen.plan)
+    shares = [at for at, step in enumerate(steps) if isinstance(step, _FOR_THREADS)]
+    orders = [at for at, step in enumerate(steps) if isinstance(step, (Tile, Reschedule))]
+    waves = [at for at in orders if isinstance(steps[at], Tile) or at + 1 in shares]
+    first = min(waves, default=len(steps))
+    draft = Draft(initial_schedule(chosen.schedule.program))
+    for at, step in enumerate(steps):
+        # Loops are interchanged for waves as well.
+        is_wave = isinstance(step, (Tile, Reschedule)) and at >= first
+        if at not in shares and not is_wave and not isinstance(step, Interchange):
+            draft.take(step)
+    return draft.schedule
 
 
 def _sizes_to_ask(program: Program) -> list[dict[str, int]]:
