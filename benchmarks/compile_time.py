@@ -20,8 +20,8 @@ from typing import Any
 
 from benchmarks.corpus_kernels import CONSTANT, KERNELS, MODES, write_source
 from benchmarks.measure import Bar, Outcome, Setting, Table
-from loopwright.backends.llvm_emitter import emit_module
-from loopwright.backends.llvm_entry import entry_symbols
+from loopwright.backends.llvm.llvm_emitter import emit_module
+from loopwright.backends.llvm.llvm_entry import entry_symbols
 from loopwright.frontends.c import CRegion, read_c
 from loopwright.frontends.extract import program_of
 from loopwright.lower.passes import lower_schedule

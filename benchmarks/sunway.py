@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from benchmarks.corpus_kernels import CONSTANT, KERNELS, SYMBOLIC, write_source
 from benchmarks.measure import Bar, Outcome, Setting, Table, geometric_mean
 from benchmarks.sunway_plans import by_hand, tiles_of_32, with_partial_lines
-from loopwright.backends.athread_module import MeshFunction
+from loopwright.backends.athread.athread_module import MeshFunction
 from loopwright.calls.mesh_prediction import team_of_function
 from loopwright.calls.splice import optimise_region
 from loopwright.cli import main
@@ -31,8 +31,8 @@ from loopwright.diagnostics import LoopwrightError, UsageError
 from loopwright.frontends.c import read_c
 from loopwright.machines.load_mesh import load_mesh
 from loopwright.machines.mesh_timeline import MeshPrediction, each_event, predict_teams
-from loopwright.planner.mesh import mesh_planner
-from loopwright.planner.mesh_work import DataDependent
+from loopwright.planner.mesh_plans.mesh import mesh_planner
+from loopwright.planner.mesh_plans.mesh_work import DataDependent
 
 __all__ = ["run"]
 

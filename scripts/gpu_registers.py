@@ -3,10 +3,10 @@
     PYTHONPATH=src python3 scripts/gpu_registers.py [--only float32,closure] [--architectures sm_80]
         [--processes 15]
 
-Products of einsum: every tile of `planner/grid_products` whose threads are short of registers, as
-the planner takes it for each layout of its operands (L: left lies along the reduction, R: right
+Products of einsum: every tile of `grid_plans/grid_products` whose threads are short of registers,
+as the planner takes it for each layout of its operands (L: left lies along the reduction, R: right
 does), with offset tables, where they lie along different loops of it, where nothing is aligned, and
-for each start of the sums; products in programs: the tiles of `planner/grid_contractions`; all
+for each start of the sums; products in programs: the tiles of `grid_plans/grid_contractions`; all
 kernels of closures. No GPU is needed. The status is the number of kernels that spill.
 """
 
@@ -23,8 +23,8 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from loopwright.backends.c_dialect import CUDA
-from loopwright.backends.device_module import emit_kernels
+from loopwright.backends.c_text.c_dialect import CUDA
+from loopwright.backends.device_text.device_module import emit_kernels
 from loopwright.frontends.c import read_c
 from loopwright.frontends.extract import program_of
 from loopwright.ir.contraction_shape import ContractionShape, Dim
@@ -34,12 +34,12 @@ from loopwright.ir.grid_registers import spare_registers
 from loopwright.ir.kernel_variant import Algebra, Initial
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.schedule_tree import bands, nodes_of, perfect_nest
-from loopwright.lower.grid_product import lower_grid_product
+from loopwright.lower.grid_nests.grid_product import lower_grid_product
+from loopwright.lower.grid_nests.split_kernels import split_kernels
 from loopwright.lower.passes import lower_schedule
-from loopwright.lower.split_kernels import split_kernels
 from loopwright.machines.load_gpu import load_gpu
-from loopwright.planner import grid_contractions, grid_products
-from loopwright.planner.gpu import gpu_planner
+from loopwright.planner.grid_plans import grid_contractions, grid_products
+from loopwright.planner.grid_plans.gpu import gpu_planner
 from loopwright.transform.map_contraction import MapContraction
 from loopwright.transform.plan import apply_step, initial_schedule
 

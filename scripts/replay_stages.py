@@ -26,7 +26,7 @@ import numpy as np
 
 import loopwright
 from loopwright import kernels, pipeline
-from loopwright.backends import llvm_entry
+from loopwright.backends.llvm import llvm_entry
 from loopwright.frontends.c import preprocessor
 from loopwright.ir.dtypes import DType
 from loopwright.ir.kernel_variant import ContractionKernel

@@ -12,7 +12,7 @@ from loopwright import options, pipeline
 from loopwright.analysis import dependences as analysis
 from loopwright.analysis.dependences import dependences
 from loopwright.analysis.reductions import reductions
-from loopwright.backends.llvm_emitter import emit_module
+from loopwright.backends.llvm.llvm_emitter import emit_module
 from loopwright.diagnostics import UsageError
 from loopwright.frontends.c import read_c
 from loopwright.frontends.extract import extract

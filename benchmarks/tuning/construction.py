@@ -19,9 +19,9 @@ from benchmarks.tuning.native_time import native_seconds
 from benchmarks.tuning.shapes import SPLIT, Shape, held_out_shapes, split_hash
 from loopwright.calls.einsum import einsum_task
 from loopwright.kernels import contraction_kernel, thread_pool
-from loopwright.lower.launch import launch
+from loopwright.lower.contraction_nests.launch import launch
 from loopwright.pipeline import compile_einsum
-from loopwright.planner.analytical import choose
+from loopwright.planner.contraction_plans.analytical import choose
 
 __all__ = ["constructed_kernel", "peak_rate", "run"]
 

@@ -60,8 +60,8 @@ from loopwright.ir.machine import Machine
 from loopwright.ir.program import Program
 from loopwright.machines.host import host
 from loopwright.planner import generic
+from loopwright.planner.cost.schedule_cost import schedule_seconds
 from loopwright.planner.planners import tile_planner
-from loopwright.planner.schedule_cost import schedule_seconds
 from loopwright.planner.source_order import source_order
 from loopwright.transform.plan import Plan, apply_plan
 

@@ -19,7 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from loopwright import options
-from loopwright.backends.llvm_entry import entry_symbols
+from loopwright.backends.llvm.llvm_entry import entry_symbols
 from loopwright.diagnostics import UsageError
 from loopwright.faults import FAULTS, survive
 from loopwright.ir.dtypes import FLOAT32, FLOAT64
@@ -99,7 +99,9 @@ def elementwise_nest(
     """The nest of `target = value` over loops, for arrays with the given short strides."""
     lanes = machine.lanes(value.dtype.real.bits)
     from loopwright.lower.buffers import specialise  # lazy: likewise
-    from loopwright.lower.elements import lower_elementwise  # lazy: for new kernels only
+
+    # lazy: for new kernels only
+    from loopwright.lower.contraction_nests.elements import lower_elementwise
 
     nest = lower_elementwise(ENTRY, loops, target, value, arrays, params, lanes)
     return specialise(nest, unit)
@@ -112,8 +114,9 @@ def stage_text(nest: LoopNest, stage: str, machine: Machine) -> str:
 
         return nest_text(nest)
     if stage == "c":
-        from loopwright.backends.c_dialect import OPENMP  # lazy: only those who ask for C need it
-        from loopwright.backends.c_module import emit_c  # lazy: likewise
+        # lazy: only those who ask for C need it
+        from loopwright.backends.c_text.c_dialect import OPENMP
+        from loopwright.backends.c_text.c_module import emit_c  # lazy: likewise
 
         return emit_c(replace(nest, name=ENTRY), OPENMP).text
     checked = options.current().boundscheck
@@ -128,17 +131,19 @@ def stage_text(nest: LoopNest, stage: str, machine: Machine) -> str:
 def machine_code_module(nest: LoopNest, machine: Machine, *, checked: bool = False) -> Module:
     """LLVM IR of a nest, rewritten as the code generator of this machine likes it."""
     # lazy: for new kernels
-    from loopwright.backends.elementary_functions import elementary_functions
-    from loopwright.backends.llvm_emitter import emit_module  # lazy: likewise
+    from loopwright.backends.elementary.elementary_functions import elementary_functions
+    from loopwright.backends.llvm.llvm_emitter import emit_module  # lazy: likewise
     from loopwright.lower.collapse_rows import collapse_rows  # lazy: likewise
-    from loopwright.lower.functions_apart import functions_apart  # lazy: likewise
-    from loopwright.lower.narrow_arithmetic import narrow_arithmetic  # lazy: likewise
-    from loopwright.lower.plain_reductions import plain_reductions  # lazy: likewise
-    from loopwright.lower.quotients_apart import LEAST_LANES, quotients_apart  # lazy: likewise
-    from loopwright.lower.rare_calls import branch_around_calls  # lazy: likewise
-    from loopwright.lower.rare_quotients import branch_around_quotients  # lazy: likewise
     from loopwright.lower.split_at_borders import split_at_borders  # lazy: likewise
     from loopwright.lower.unswitch_loops import unswitch_loops  # lazy: likewise
+    from loopwright.lower.values.functions_apart import functions_apart  # lazy: likewise
+    from loopwright.lower.values.narrow_arithmetic import narrow_arithmetic  # lazy: likewise
+    from loopwright.lower.values.plain_reductions import plain_reductions  # lazy: likewise
+
+    # lazy: likewise
+    from loopwright.lower.values.quotients_apart import LEAST_LANES, quotients_apart
+    from loopwright.lower.values.rare_calls import branch_around_calls  # lazy: likewise
+    from loopwright.lower.values.rare_quotients import branch_around_quotients  # lazy: likewise
 
     wide = [dtype for dtype in (FLOAT32, FLOAT64) if machine.lanes(dtype.bits) >= LEAST_LANES]
     try:
@@ -252,7 +257,7 @@ def _checks(nest: LoopNest, is_contraction: bool) -> dict[str, Any]:
 
     Kernels of contractions see their operands as memory, by places; others by subscripts.
     """
-    from loopwright.backends.llvm_bounds_check import checked_names  # lazy: to check only
+    from loopwright.backends.llvm.llvm_bounds_check import checked_names  # lazy: to check only
     from loopwright.ir.loops import Space  # lazy: for new kernels only
 
     arguments = [buffer for buffer in nest.buffers if buffer.space is Space.GLOBAL]
@@ -340,7 +345,7 @@ def dispatcher() -> Dispatcher | None:
 
 def _dispatch_code() -> jit.LoadedObject:
     # lazy: where Python has another layout, never
-    from loopwright.backends.llvm_dispatch import DISPATCH_SYMBOLS, emit_dispatch
+    from loopwright.backends.llvm.llvm_dispatch import DISPATCH_SYMBOLS, emit_dispatch
 
     source = emit_dispatch()
     entry = _stored(source, lambda: Entry({}, jit.compile_to_object(source)), "dispatcher")

@@ -39,17 +39,21 @@ from loopwright.kernels import ENTRY, Unproven
 from loopwright.lazy_dataclass import dataclass
 from loopwright.log import dump, log
 from loopwright.lower.buffers import specialise
-from loopwright.lower.contraction_kernel import kernel_of
+from loopwright.lower.contraction_nests.contraction_kernel import kernel_of
 from loopwright.lower.passes import lower_plainly, lower_schedule
-from loopwright.planner.choice import Choice
-from loopwright.planner.mesh import scratchpad_room
+from loopwright.planner.contraction_plans.choice import Choice
+from loopwright.planner.loop_plans.vector_width import (
+    loop_vector_bits,
+    loops_of_one_vector,
+    loops_to_lines,
+)
+from loopwright.planner.mesh_plans.mesh import scratchpad_room
 from loopwright.planner.planners import (
     Planner,
     model_planner,
     tell_gave_up,
 )
 from loopwright.planner.source_order import source_order
-from loopwright.planner.vector_width import loop_vector_bits, loops_of_one_vector, loops_to_lines
 from loopwright.targets import TARGETS
 from loopwright.transform.contract import Contract
 from loopwright.transform.plan import Plan, apply_plan, initial_schedule

@@ -12,8 +12,8 @@ from enum import Enum
 from typing import Any
 
 from loopwright.analysis.subscript_bounds import guarded_loads_inside
-from loopwright.backends.athread_module import MeshFunction, emit_slave, require_scratchpad
-from loopwright.backends.c_choices import (
+from loopwright.backends.athread.athread_module import MeshFunction, emit_slave, require_scratchpad
+from loopwright.backends.c_text.c_choices import (
     any_admitted,
     any_by_bits,
     any_open,
@@ -21,14 +21,14 @@ from loopwright.backends.c_choices import (
     choices_by_bits,
     no_choices,
 )
-from loopwright.backends.c_dialect import ATHREAD, CUDA, OPENCL, OPENMP, C, Dialect
-from loopwright.backends.c_elementary import has_far_numbers
-from loopwright.backends.c_far_numbers import Functions, taken_in_vectors
-from loopwright.backends.c_module import emit_c
-from loopwright.backends.c_syntax import as_identifier
-from loopwright.backends.device_host import HostFunction
-from loopwright.backends.device_module import emit_kernels
-from loopwright.backends.elementary_functions import elementary_functions
+from loopwright.backends.c_text.c_dialect import ATHREAD, CUDA, OPENCL, OPENMP, C, Dialect
+from loopwright.backends.c_text.c_elementary import has_far_numbers
+from loopwright.backends.c_text.c_far_numbers import Functions, taken_in_vectors
+from loopwright.backends.c_text.c_module import emit_c
+from loopwright.backends.c_text.c_syntax import as_identifier
+from loopwright.backends.device_text.device_host import HostFunction
+from loopwright.backends.device_text.device_module import emit_kernels
+from loopwright.backends.elementary.elementary_functions import elementary_functions
 from loopwright.diagnostics import UsageError
 from loopwright.faults import FAULTS, survive
 from loopwright.ir.device import DeviceProgram
@@ -44,31 +44,31 @@ from loopwright.ir.program import Program, Role
 from loopwright.ir.visit import expressions, statements, walk
 from loopwright.kernels import ENTRY, machine_code_module
 from loopwright.lazy_dataclass import dataclass
-from loopwright.lower.absolute_differences import absolute_differences
 from loopwright.lower.ast_expressions import parameter_condition, parameter_expr
 from loopwright.lower.buffers import contiguous, row_major
 from loopwright.lower.collapse_rows import collapse_rows
 from loopwright.lower.contract_arrays import sink_scalars
-from loopwright.lower.elements_apart import run_elements_singly
-from loopwright.lower.functions_apart import functions_apart
-from loopwright.lower.keep_elements import keep_elements
-from loopwright.lower.kept_sums import gathers_in_memory
+from loopwright.lower.grid_nests.split_kernels import split_kernels
 from loopwright.lower.linear_forms import normal
-from loopwright.lower.masked_updates import mask_updates
-from loopwright.lower.narrow_arithmetic import narrow_arithmetic
+from loopwright.lower.mesh_nests.split_mesh import split_mesh
 from loopwright.lower.origins import origins
 from loopwright.lower.passes import lower_schedule
-from loopwright.lower.predictive_commoning import carry_chosen
-from loopwright.lower.promote_registers import promote_scalars
-from loopwright.lower.rare_calls import branch_around_calls
-from loopwright.lower.signs import clamp_signs, takes_signs
 from loopwright.lower.split_at_borders import split_at_borders
-from loopwright.lower.split_kernels import split_kernels
-from loopwright.lower.split_mesh import split_mesh
-from loopwright.lower.sums_apart import run_sums_singly
-from loopwright.lower.unsigned_sums import unsigned_sums
-from loopwright.planner.gpu import gpu_planner
-from loopwright.planner.mesh import mesh_planner, scratchpad_room
+from loopwright.lower.values.absolute_differences import absolute_differences
+from loopwright.lower.values.elements_apart import run_elements_singly
+from loopwright.lower.values.functions_apart import functions_apart
+from loopwright.lower.values.keep_elements import keep_elements
+from loopwright.lower.values.kept_sums import gathers_in_memory
+from loopwright.lower.values.masked_updates import mask_updates
+from loopwright.lower.values.narrow_arithmetic import narrow_arithmetic
+from loopwright.lower.values.predictive_commoning import carry_chosen
+from loopwright.lower.values.promote_registers import promote_scalars
+from loopwright.lower.values.rare_calls import branch_around_calls
+from loopwright.lower.values.signs import clamp_signs, takes_signs
+from loopwright.lower.values.sums_apart import run_sums_singly
+from loopwright.lower.values.unsigned_sums import unsigned_sums
+from loopwright.planner.grid_plans.gpu import gpu_planner
+from loopwright.planner.mesh_plans.mesh import mesh_planner, scratchpad_room
 from loopwright.planner.planners import Planner, model_planner, text_planner
 from loopwright.transform.schedule_legality import initial_schedule
 
@@ -136,7 +136,7 @@ def tells_more(
     """Whether `told_to_c` does what pays in loops that no step has changed.
 
     Loads happen that data choose, numbers that they choose are named, extremes are taken of
-    integers that a condition admits, selections are made without branches (backends/c_choices),
+    integers that a condition admits, selections are made without branches (c_text/c_choices),
     which only machines of AArch64 are told, elements that stay are stored again, integers gathered
     in them are reductions, or loops of vectors call functions that are lines of ours.
     """

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from architecture.source_files import python_files, text_of, tree_of
 
 SOURCE = Path(loopwright.__file__).parent
 MOST_LINES = 600
+MOST_FILES = 60  # side by side in a folder; what outgrows them gets rooms (ADR 73)
 
 # Names that say nothing about the idea in the file, and names that say "instead of the old one".
 EMPTY_NAMES = {"common", "helper", "helpers", "misc", "util", "utils"}
@@ -23,6 +25,16 @@ def size_breaches(root: Path) -> list[str]:
         f"{path}: {count} lines, at most {MOST_LINES}"
         for path, file in python_files(root)
         if (count := len(text_of(file).splitlines())) > MOST_LINES
+    ]
+
+
+def folder_breaches(root: Path) -> list[str]:
+    """Return each folder with more files than a table of contents has lines."""
+    counts = Counter(Path(path).parent.as_posix() for path, _ in python_files(root))
+    return [
+        f"{folder}: {count} files, at most {MOST_FILES}"
+        for folder, count in counts.items()
+        if count > MOST_FILES
     ]
 
 
@@ -53,6 +65,17 @@ def shared_names(root: Path, packages: tuple[str, ...]) -> list[str]:
         for name, paths in homes.items()
         if len(paths) > 1 and any(path.startswith(packages) for path in paths)
     ]
+
+
+def test_no_folder_is_too_full() -> None:
+    assert folder_breaches(SOURCE) == []
+
+
+def test_full_folders_are_seen(tmp_path: Path) -> None:
+    (tmp_path / "room").mkdir()
+    for number in range(MOST_FILES + 1):
+        (tmp_path / "room" / f"part{number}.py").write_text("", encoding="utf-8")
+    assert folder_breaches(tmp_path) == ["room: 61 files, at most 60"]
 
 
 def test_modules_and_classes_have_names_of_their_own() -> None:

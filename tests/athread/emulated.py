@@ -16,9 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from loopwright.backends.athread_module import MeshFunction, emit_header, emit_master, emit_slave
-from loopwright.backends.c_syntax import c_type
-from loopwright.backends.device_host import HostFunction, parameter_types
+from loopwright.backends.athread.athread_module import (
+    MeshFunction,
+    emit_header,
+    emit_master,
+    emit_slave,
+)
+from loopwright.backends.c_text.c_syntax import c_type
+from loopwright.backends.device_text.device_host import HostFunction, parameter_types
 from loopwright.ir.device import DeviceProgram, is_by_value
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.mesh_machine import MeshMachine
@@ -26,7 +31,7 @@ from loopwright.ir.program import Program, Role
 from loopwright.lower.buffers import contiguous
 from loopwright.lower.passes import lower_schedule
 from loopwright.pipeline import compile_program
-from loopwright.planner.mesh import mesh_planner_of
+from loopwright.planner.mesh_plans.mesh import mesh_planner_of
 from loopwright.runtime.athread_emulator.athread_build import build_athread
 from loopwright.runtime.athread_emulator.athread_run import AthreadRun, run_built
 from loopwright.targets import mesh_function

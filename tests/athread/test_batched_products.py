@@ -16,7 +16,7 @@ from loopwright.cli import main
 from loopwright.frontends.c import read_c
 from loopwright.frontends.extract import program_of
 from loopwright.machines.load_mesh import load_mesh
-from loopwright.planner.mesh import mesh_planner
+from loopwright.planner.mesh_plans.mesh import mesh_planner
 
 needs_compiler = pytest.mark.skipif(system_compiler() is None, reason="there is no C compiler")
 

@@ -15,7 +15,7 @@ import pytest
 from athread.emulated import Emulated, Job
 from athread.test_generated_kernels import MACHINES, SHAPES, machine_of
 from drawn import HUNTS, drawn
-from loopwright.backends.c_dialect import C
+from loopwright.backends.c_text.c_dialect import C
 from loopwright.frontends.c import read_c
 from loopwright.frontends.extract import program_of
 from loopwright.ir.islkit import GaveUp, attempt

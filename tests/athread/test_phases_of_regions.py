@@ -13,10 +13,10 @@ from athread.test_generated_kernels import has_bits_of, program_named
 from drawn import drawn
 from kernels.build import system_compiler
 from kernels.corpus import KERNELS, make_inputs, reference
-from loopwright.backends import athread_module
+from loopwright.backends.athread import athread_module
 from loopwright.machines.load_mesh import load_mesh
-from loopwright.planner import mesh
-from loopwright.planner.mesh_tiles import TiledLoop, TileSizes
+from loopwright.planner.mesh_plans import mesh
+from loopwright.planner.mesh_plans.mesh_tiles import TiledLoop, TileSizes
 from loopwright.runtime.athread_emulator.athread_run import AthreadFault
 
 SW = load_mesh("sw26010")

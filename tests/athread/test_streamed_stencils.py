@@ -14,7 +14,7 @@ import pytest
 from athread.emulated import Emulated, Job, of_cores
 from athread.test_generated_kernels import MACHINES, SHAPES, machine_of
 from drawn import HUNTS, combined, drawn
-from loopwright.backends.c_dialect import C
+from loopwright.backends.c_text.c_dialect import C
 from loopwright.diagnostics import UsageError
 from loopwright.ir.mesh_machine import MeshMachine
 from loopwright.ir.program import Program

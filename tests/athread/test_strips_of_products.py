@@ -15,8 +15,8 @@ from kernels.build import system_compiler
 from kernels.corpus import KERNELS, make_inputs, reference
 from loopwright.ir.program import Program
 from loopwright.machines.load_mesh import load_mesh
-from loopwright.planner import mesh
-from loopwright.planner.mesh_tiles import TiledLoop, TileSizes
+from loopwright.planner.mesh_plans import mesh
+from loopwright.planner.mesh_plans.mesh_tiles import TiledLoop, TileSizes
 from loopwright.runtime.athread_emulator.athread_run import AthreadFault
 from loopwright.transform.plan import Plan
 

@@ -19,9 +19,9 @@ from loopwright.ir.mesh_machine import MeshMachine
 from loopwright.ir.visit import statements
 from loopwright.lower.passes import lower_schedule
 from loopwright.machines.load_mesh import load_mesh
-from loopwright.planner import mesh
-from loopwright.planner.mesh_cover import tile_cover
-from loopwright.planner.mesh_tiles import TiledLoop, TileSizes
+from loopwright.planner.mesh_plans import mesh
+from loopwright.planner.mesh_plans.mesh_cover import tile_cover
+from loopwright.planner.mesh_plans.mesh_tiles import TiledLoop, TileSizes
 
 SW, PRO = load_mesh("sw26010"), load_mesh("sw26010pro")
 # Kernels, sizes that no tile divides, tiles, and windows of steps.

@@ -13,9 +13,9 @@ from functools import cache
 import numpy as np
 import pytest
 
-from loopwright.backends.c_dialect import OPENMP, Dialect
-from loopwright.backends.c_module import RegionSurroundings, emit_functions, emit_region
-from loopwright.backends.c_syntax import c_type
+from loopwright.backends.c_text.c_dialect import OPENMP, Dialect
+from loopwright.backends.c_text.c_module import RegionSurroundings, emit_functions, emit_region
+from loopwright.backends.c_text.c_syntax import c_type
 from loopwright.diagnostics import ToolchainError
 from loopwright.ir.check import check_nest
 from loopwright.ir.dtypes import INT64

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from loopwright.backends.llvm_bounds_check import checked_names
-from loopwright.backends.llvm_emitter import emit_module
-from loopwright.backends.llvm_entry import entry_symbols
+from loopwright.backends.llvm.llvm_bounds_check import checked_names
+from loopwright.backends.llvm.llvm_emitter import emit_module
+from loopwright.backends.llvm.llvm_entry import entry_symbols
 from loopwright.ir.check import check_nest
 from loopwright.ir.interpret import Memory, interpret_nest
 from loopwright.ir.loops import LoopNest, Space

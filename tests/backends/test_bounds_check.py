@@ -11,7 +11,7 @@ import pytest
 
 import loopwright as lw
 from loopwright import kernels, options
-from loopwright.backends.llvm_emitter import emit_module
+from loopwright.backends.llvm.llvm_emitter import emit_module
 from loopwright.calls.polyhedral_function import PolyhedralFunction
 from loopwright.diagnostics import BoundsError, InternalError
 from loopwright.ir.dtypes import DTYPES, FLOAT64, INT64

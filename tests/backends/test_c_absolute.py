@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from loopwright.backends.c_expression_printer import CExpressions
-from loopwright.backends.c_syntax import ATOM, CText
+from loopwright.backends.c_text.c_expression_printer import CExpressions
+from loopwright.backends.c_text.c_syntax import ATOM, CText
 from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.expr import Binary, Const, Expr, Select, Unary, Var
 

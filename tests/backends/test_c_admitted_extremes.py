@@ -13,7 +13,7 @@ import pytest
 import loopwright as lw
 from backends.c_compiled import needs_cc
 from backends.c_nests import ONE, ZERO, i, n
-from loopwright.backends.c_choices import choices_by_bits, is_admission, no_choices
+from loopwright.backends.c_text.c_choices import choices_by_bits, is_admission, no_choices
 from loopwright.calls.splice import optimise_region, spliced
 from loopwright.frontends.c import read_c
 from loopwright.ir.dtypes import BOOL, DTYPES, FLOAT64, INT32, INT64

@@ -10,10 +10,10 @@ import pytest
 import loopwright as lw
 from backends.c_compiled import EXACT, compile_c, needs_cc
 from backends.c_nests import ONE, ZERO, i, n
-from loopwright.backends.c_choices import choices_by_bits, no_choices
-from loopwright.backends.c_dialect import OPENMP
-from loopwright.backends.c_module import emit_c
-from loopwright.backends.c_subscripts import reads_ahead
+from loopwright.backends.c_text.c_choices import choices_by_bits, no_choices
+from loopwright.backends.c_text.c_dialect import OPENMP
+from loopwright.backends.c_text.c_module import emit_c
+from loopwright.backends.c_text.c_subscripts import reads_ahead
 from loopwright.ir.dtypes import BOOL, DTYPES, FLOAT32, FLOAT64, INT32, INT64, DType
 from loopwright.ir.expr import Binary, Call, Cast, Const, Expr, Load, Select, Var
 from loopwright.ir.interpret import interpret_nest

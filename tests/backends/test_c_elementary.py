@@ -13,7 +13,7 @@ import pytest
 import loopwright as lw
 from backends.test_elementary import KINDS, SUM_OF_WAVES, ULPS, arguments, source
 from kernels.rewrite import rewrite
-from loopwright.backends.elementary_functions import elementary_functions
+from loopwright.backends.elementary.elementary_functions import elementary_functions
 from loopwright.ir.dtypes import DTYPES
 from loopwright.machines.host import host
 from loopwright.machines.load import load_machine

@@ -20,9 +20,9 @@ from backends.c_nests import (
     reversed_through_memory,
     smoothed,
 )
-from loopwright.backends.c_dialect import OPENMP, C
-from loopwright.backends.c_module import RegionSurroundings, emit_c, emit_region
-from loopwright.backends.c_syntax import IndentedText, NamesInUse, as_identifier
+from loopwright.backends.c_text.c_dialect import OPENMP, C
+from loopwright.backends.c_text.c_module import RegionSurroundings, emit_c, emit_region
+from loopwright.backends.c_text.c_syntax import IndentedText, NamesInUse, as_identifier
 from loopwright.diagnostics import InternalError, UsageError
 from loopwright.ir.dtypes import BOOL, DTYPES, FLOAT64, INT32, INT64, DType
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Select, Var

@@ -14,7 +14,7 @@ from backends.test_operators import (
     call,
     operands,
 )
-from loopwright.backends.c_syntax import constant
+from loopwright.backends.c_text.c_syntax import constant
 from loopwright.ir.check_expr import BINARY_KINDS, FUNCTION_KINDS, UNARY_KINDS
 from loopwright.ir.dtypes import BOOL, DTYPES, INT64, DType
 from loopwright.ir.expr import FUNCTIONS, Binary, Call, Cast, Const, Expr, Load, Select, Unary, Var

@@ -14,8 +14,8 @@ from backends.compiled import _same_layout, assert_same_bits
 from backends.random_nests import nests
 from backends.test_random_nests import arrays
 from drawn import HUNTS
-from loopwright.backends.c_dialect import OPENMP, C, Dialect
-from loopwright.backends.c_module import emit_c
+from loopwright.backends.c_text.c_dialect import OPENMP, C, Dialect
+from loopwright.backends.c_text.c_module import emit_c
 from loopwright.ir.expr import Const, Var
 from loopwright.ir.interpret import Memory, interpret_nest
 from loopwright.ir.loops import LoopNest

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import loopwright as lw
-from loopwright.backends.c_subscripts import lanes_lie_apart
+from loopwright.backends.c_text.c_subscripts import lanes_lie_apart
 from loopwright.ir.loops import For
 from loopwright.ir.visit import statements
 from loopwright.lower.passes import lower_schedule

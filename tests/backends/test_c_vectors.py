@@ -10,8 +10,8 @@ import pytest
 
 from backends.c_compiled import EXACT, compile_c, needs_cc
 from backends.c_nests import ONE, ZERO, element, i, loop, n, register_tile, sums_of_rows
-from loopwright.backends.c_dialect import OPENMP, C, Dialect
-from loopwright.backends.c_module import emit_c
+from loopwright.backends.c_text.c_dialect import OPENMP, C, Dialect
+from loopwright.backends.c_text.c_module import emit_c
 from loopwright.ir.dtypes import FLOAT64, INT32
 from loopwright.ir.expr import Binary, Const, Load, Select, Var
 from loopwright.ir.interpret import interpret_nest

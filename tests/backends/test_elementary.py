@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright.backends.elementary_functions import elementary_functions
-from loopwright.backends.llvm_emitter import emit_module
+from loopwright.backends.elementary.elementary_functions import elementary_functions
+from loopwright.backends.llvm.llvm_emitter import emit_module
 from loopwright.ir.dtypes import FLOAT32, FLOAT64
 from loopwright.machines.load import load_machine
 from loopwright.pipeline import compile_program

@@ -7,7 +7,7 @@ import ctypes
 import numpy as np
 import pytest
 
-from loopwright.backends.llvm_entry import DATA_OFFSET
+from loopwright.backends.llvm.llvm_entry import DATA_OFFSET
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ from backends.test_operators import (
     nest_of,
 )
 from drawn import combined
-from loopwright.backends.llvm_builder import FunctionBuilder, SSAValue
-from loopwright.backends.llvm_functions import dot
+from loopwright.backends.llvm.llvm_builder import FunctionBuilder, SSAValue
+from loopwright.backends.llvm.llvm_functions import dot
 from loopwright.ir.dtypes import DTYPES, INT32, DType
 from loopwright.ir.expr import FUNCTIONS, Binary, Call, Const, Load, Unary, Var
 from loopwright.ir.interpret import interpret_nest

@@ -11,7 +11,7 @@ import pytest
 
 import loopwright as lw
 from backends.compiled import assert_compiled, assert_same_bits, compile_nest, run_kernel
-from loopwright.backends.llvm_emitter import emit_module
+from loopwright.backends.llvm.llvm_emitter import emit_module
 from loopwright.ir.dtypes import FLOAT32, FLOAT64, DType
 from loopwright.ir.expr import Const, Expr, Load, Var
 from loopwright.ir.loops import Block, Buffer, For, Let, LoopNest, Mark, Store

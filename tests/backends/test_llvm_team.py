@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from loopwright.backends.llvm_emitter import emit_module
-from loopwright.backends.llvm_team import can_claim, is_for_teams
+from loopwright.backends.llvm.llvm_emitter import emit_module
+from loopwright.backends.llvm.llvm_team import can_claim, is_for_teams
 from loopwright.ir.dtypes import FLOAT64, INT64
 from loopwright.ir.expr import Const, Expr, Load, Var
 from loopwright.ir.loops import (

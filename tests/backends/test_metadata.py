@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loopwright.backends.llvm_metadata import Metadata
+from loopwright.backends.llvm.llvm_metadata import Metadata
 from loopwright.ir.dtypes import FLOAT64
 from loopwright.ir.expr import Binary, Const, Expr, Load, Var
 from loopwright.ir.loops import For, If, Mark, Store

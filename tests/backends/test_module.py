@@ -10,8 +10,8 @@ import pytest
 
 from backends.compiled import assert_compiled
 from backends.test_operators import Make, call, nest_of
-from loopwright.backends.llvm_emitter import emit_module
-from loopwright.backends.llvm_entry import entry_symbols
+from loopwright.backends.llvm.llvm_emitter import emit_module
+from loopwright.backends.llvm.llvm_entry import entry_symbols
 from loopwright.diagnostics import InternalError
 from loopwright.ir.check_expr import BINARY_KINDS, FUNCTION_KINDS
 from loopwright.ir.dtypes import DTYPES, INT32, DType

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright.backends.llvm_emitter import emit_module
+from loopwright.backends.llvm.llvm_emitter import emit_module
 from loopwright.machines.load import load_machine
 from loopwright.pipeline import compile_program
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from contract_steps import contract_loops
-from loopwright.backends.llvm_emitter import emit_module
-from loopwright.backends.llvm_entry import entry_symbols
-from loopwright.backends.llvm_procedures import outline
+from loopwright.backends.llvm.llvm_emitter import emit_module
+from loopwright.backends.llvm.llvm_entry import entry_symbols
+from loopwright.backends.llvm.llvm_procedures import outline
 from loopwright.ir.interpret import interpret_program
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.memory import element_strides

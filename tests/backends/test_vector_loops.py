@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from backends.compiled import assert_compiled, compile_nest
-from loopwright.backends.llvm_emitter import emit_module
+from loopwright.backends.llvm.llvm_emitter import emit_module
 from loopwright.diagnostics import InternalError
 from loopwright.ir.dtypes import DTYPES, FLOAT32, FLOAT64, INT64, DType
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Select, Unary, Var

@@ -22,7 +22,7 @@ from loopwright.ir.visit import statements
 from loopwright.lower.passes import lower_schedule
 from loopwright.machines.host import host
 from loopwright.pipeline import contraction_schedule
-from loopwright.planner.analytical import Choice, choose
+from loopwright.planner.contraction_plans.analytical import Choice, choose
 
 THREADS = (1, 2, 3, 4)
 DOUBLE = DTYPES["float64"]

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from loopwright.backends.c_dialect import OPENCL
-from loopwright.backends.device_module import emit_kernels
+from loopwright.backends.c_text.c_dialect import OPENCL
+from loopwright.backends.device_text.device_module import emit_kernels
 from loopwright.ir.loops import LoopNest
-from loopwright.lower.split_kernels import split_kernels
+from loopwright.lower.grid_nests.split_kernels import split_kernels
 from loopwright.runtime.opencl_executable import OpenclExecutable, opencl_context
 from loopwright.validate.check_data import Runner
 from loopwright.validate.check_order import launch_of

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from gpu.shim.cuda_shim import run_program
-from loopwright.backends.c_dialect import CUDA
-from loopwright.backends.device_module import emit_kernels
+from loopwright.backends.c_text.c_dialect import CUDA
+from loopwright.backends.device_text.device_module import emit_kernels
 from loopwright.ir.device import DeviceProgram
 from loopwright.ir.loops import Alloc, LoopNest, Space
 from loopwright.ir.program import Program
 from loopwright.ir.visit import statements
-from loopwright.lower.split_kernels import split_kernels
+from loopwright.lower.grid_nests.split_kernels import split_kernels
 from loopwright.validate import check_translation
 from loopwright.validate.check_data import Runner, check_data
 from loopwright.validate.check_order import launch_of

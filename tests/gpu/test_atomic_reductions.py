@@ -11,17 +11,17 @@ from gpu.opencl_runner import opencl_runners
 from gpu.shim.cuda_shim import has_compiler
 from gpu.shim_runner import shim_runners
 from gpu.test_opencl_executable import needs_opencl
-from loopwright.backends.c_dialect import CUDA, OPENCL
-from loopwright.backends.device_module import emit_kernels
+from loopwright.backends.c_text.c_dialect import CUDA, OPENCL
+from loopwright.backends.device_text.device_module import emit_kernels
 from loopwright.diagnostics import UsageError
 from loopwright.frontends.c import read_c
 from loopwright.frontends.extract import program_of
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Program
+from loopwright.lower.grid_nests.split_kernels import split_kernels
 from loopwright.lower.passes import lower_schedule
-from loopwright.lower.split_kernels import split_kernels
 from loopwright.machines.load_gpu import load_gpu
-from loopwright.planner.gpu import gpu_planner
+from loopwright.planner.grid_plans.gpu import gpu_planner
 from loopwright.transform.map_reduction import MapReduction
 from loopwright.transform.partial_sums import PartialSums
 from loopwright.transform.plan import apply_plan

@@ -16,8 +16,8 @@ from gpu.fake_cuda import FakeApi, FakeArray, fake_driver
 from gpu.shim.cuda_shim import has_compiler, run_program
 from gpu.test_device_einsum import SMALL, compiled, forget
 from gpu.test_opencl_executable import needs_opencl
-from loopwright.backends.c_dialect import CUDA, OPENCL
-from loopwright.backends.device_module import emit_kernels
+from loopwright.backends.c_text.c_dialect import CUDA, OPENCL
+from loopwright.backends.device_text.device_module import emit_kernels
 from loopwright.diagnostics import DtypeError, UsageError
 from loopwright.ir.device import DeviceProgram
 from loopwright.ir.dtypes import BFLOAT16, FLOAT32, FLOAT64, INT32, DType
@@ -25,8 +25,8 @@ from loopwright.ir.evaluate import evaluate
 from loopwright.ir.expr import Cast, Const, Load, Var
 from loopwright.ir.interpret_nest import interpret_nest
 from loopwright.ir.loops import Axis, Buffer, For, LoopNest, Mark, Store
-from loopwright.lower.split_kernels import split_kernels
-from loopwright.planner import grid_products
+from loopwright.lower.grid_nests.split_kernels import split_kernels
+from loopwright.planner.grid_plans import grid_products
 from loopwright.runtime import cuda_executable
 from loopwright.runtime.opencl_executable import OpenclExecutable
 

@@ -17,8 +17,8 @@ from gpu.fake_cuda import FakeApi, fake_driver
 from gpu.shim.cuda_shim import has_compiler, run_program
 from gpu.test_device_einsum import SMALL, CupyArray, compare, compiled, forget
 from gpu.test_opencl_executable import needs_opencl
-from loopwright.backends.c_dialect import CUDA, OPENCL, Dialect
-from loopwright.backends.device_module import emit_kernels
+from loopwright.backends.c_text.c_dialect import CUDA, OPENCL, Dialect
+from loopwright.backends.device_text.device_module import emit_kernels
 from loopwright.diagnostics import UsageError
 from loopwright.ir.check import check_nest
 from loopwright.ir.device import DeviceProgram
@@ -29,9 +29,9 @@ from loopwright.ir.grid_kernel import GridKernel, GridVariant
 from loopwright.ir.interpret_nest import interpret_nest
 from loopwright.ir.kernel_variant import Algebra, Initial
 from loopwright.ir.loops import Axis, Buffer, For, LoopNest, Mark, Store
-from loopwright.lower.grid_product import lower_grid_product
-from loopwright.lower.split_kernels import split_kernels
-from loopwright.planner import grid_products
+from loopwright.lower.grid_nests.grid_product import lower_grid_product
+from loopwright.lower.grid_nests.split_kernels import split_kernels
+from loopwright.planner.grid_plans import grid_products
 from loopwright.runtime import cuda_executable
 from loopwright.runtime.opencl_executable import OpenclExecutable
 

@@ -16,7 +16,7 @@ from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Program
 from loopwright.lower.passes import lower_schedule
 from loopwright.machines.load_gpu import load_gpu
-from loopwright.planner.gpu import gpu_planner
+from loopwright.planner.grid_plans.gpu import gpu_planner
 from loopwright.validate.check_data import Runner
 from loopwright.validate.problem_sizes import pick_sizes
 

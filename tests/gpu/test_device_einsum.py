@@ -15,8 +15,8 @@ from gpu.fake_cuda import FakeApi, FakeArray, fake_driver
 from gpu.shim.cuda_shim import has_compiler
 from loopwright.calls import device_contraction, device_einsum
 from loopwright.diagnostics import DtypeError, LoopwrightError, UsageError
-from loopwright.planner import grid_products
-from loopwright.planner.grid_tiles import ProductTile
+from loopwright.planner.grid_plans import grid_products
+from loopwright.planner.grid_plans.grid_tiles import ProductTile
 from loopwright.runtime import cuda_executable
 
 pytestmark = pytest.mark.skipif(not has_compiler(), reason="there is no C++ compiler here")

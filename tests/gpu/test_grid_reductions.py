@@ -18,10 +18,10 @@ from loopwright.frontends.extract import program_of
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
+from loopwright.lower.grid_nests.split_kernels import split_kernels
 from loopwright.lower.passes import lower_schedule
-from loopwright.lower.split_kernels import split_kernels
 from loopwright.machines.load_gpu import load_gpu
-from loopwright.planner.gpu import gpu_planner
+from loopwright.planner.grid_plans.gpu import gpu_planner
 from loopwright.transform.map_reduction import MapReduction
 from loopwright.transform.partial_sums import PartialSums
 from loopwright.validate import check_translation

@@ -15,8 +15,8 @@ from loopwright.ir.check import check_nest
 from loopwright.ir.text import stmt_text
 from loopwright.lower.passes import lower_schedule
 from loopwright.machines.load_gpu import load_gpu
-from loopwright.planner.gpu import gpu_planner
-from loopwright.planner.grid_stencils import plan_grid_stencil
+from loopwright.planner.grid_plans.gpu import gpu_planner
+from loopwright.planner.grid_plans.grid_stencils import plan_grid_stencil
 from loopwright.transform.plan import apply_plan, candidates, initial_schedule
 from loopwright.transform.time_tiles import TileTimeInBlocks
 from loopwright.validate import check_translation

@@ -16,8 +16,8 @@ import pytest
 from drawn import drawn
 from gpu import test_grid_reductions
 from kernels.corpus import KERNELS, SYMBOLIC, write_source
-from loopwright.backends.c_dialect import CUDA
-from loopwright.backends.device_module import emit_kernels
+from loopwright.backends.c_text.c_dialect import CUDA
+from loopwright.backends.device_text.device_module import emit_kernels
 from loopwright.frontends.c import read_c
 from loopwright.frontends.extract import program_of
 from loopwright.ir.device import DeviceProgram
@@ -26,11 +26,11 @@ from loopwright.ir.grid_kernel import GridKernel, GridVariant
 from loopwright.ir.grid_registers import fitting_copies
 from loopwright.ir.kernel_variant import Algebra, Initial
 from loopwright.ir.loops import LoopNest
-from loopwright.lower.grid_product import lower_grid_product
+from loopwright.lower.grid_nests.grid_product import lower_grid_product
+from loopwright.lower.grid_nests.split_kernels import split_kernels
 from loopwright.lower.passes import lower_schedule
-from loopwright.lower.split_kernels import split_kernels
 from loopwright.machines.load_gpu import load_gpu
-from loopwright.planner.gpu import gpu_planner
+from loopwright.planner.grid_plans.gpu import gpu_planner
 
 pytestmark = pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no nvcc here")
 

@@ -13,7 +13,7 @@ from loopwright.ir.check import check_nest
 from loopwright.ir.islkit import GaveUp, attempt
 from loopwright.lower.passes import lower_schedule
 from loopwright.machines.load_gpu import load_gpu
-from loopwright.planner.gpu import gpu_planner
+from loopwright.planner.grid_plans.gpu import gpu_planner
 from loopwright.validate.check_data import check_data
 from loopwright.validate.check_order import check_order
 from property.random_translations import ISL_QUOTA, Translation, draw_case, has_facts

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from gpu.shim.cuda_shim import has_compiler, run_program
-from loopwright.backends.c_dialect import CUDA
-from loopwright.backends.device_module import emit_kernels
+from loopwright.backends.c_text.c_dialect import CUDA
+from loopwright.backends.device_text.device_module import emit_kernels
 from loopwright.ir.dtypes import INT32
 from loopwright.ir.evaluate import evaluate
 from loopwright.ir.expr import Binary, Const, Load, Var
 from loopwright.ir.loops import Axis, Buffer, For, LoopNest, Mark, Store
-from loopwright.lower.split_kernels import split_kernels
+from loopwright.lower.grid_nests.split_kernels import split_kernels
 
 pytestmark = pytest.mark.skipif(not has_compiler(), reason="there is no C++ compiler here")
 

@@ -9,18 +9,18 @@ import pytest
 from gpu.shim.cuda_shim import has_compiler
 from gpu.shim_runner import shim_runners
 from kernels.corpus import KERNELS, SYMBOLIC, write_source
-from loopwright.backends.c_dialect import OPENCL
-from loopwright.backends.device_module import emit_kernels
+from loopwright.backends.c_text.c_dialect import OPENCL
+from loopwright.backends.device_text.device_module import emit_kernels
 from loopwright.frontends.c import read_c
 from loopwright.frontends.extract import program_of
 from loopwright.ir.check import check_nest
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
+from loopwright.lower.grid_nests.split_kernels import split_kernels
 from loopwright.lower.passes import lower_schedule
-from loopwright.lower.split_kernels import split_kernels
 from loopwright.machines.load_gpu import load_gpu
-from loopwright.planner.gpu import gpu_planner
+from loopwright.planner.grid_plans.gpu import gpu_planner
 from loopwright.validate.check_data import check_data
 from loopwright.validate.reference_run import run_reference
 

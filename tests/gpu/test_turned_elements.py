@@ -20,7 +20,7 @@ from loopwright.ir.grid_kernel import ElementsKernel, ElementsVariant
 from loopwright.ir.kernel_variant import Algebra, Initial
 from loopwright.ir.serial import read_grid_variant, variant_to_json
 from loopwright.machines.load_gpu import load_gpu
-from loopwright.planner.grid_products import choose_grid
+from loopwright.planner.grid_plans.grid_products import choose_grid
 from loopwright.transform.map_contraction import MapWholeContraction
 from loopwright.transform.plan import Plan
 

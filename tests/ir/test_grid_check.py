@@ -16,7 +16,7 @@ from loopwright.ir.grid_check import kernel_fault, require_fit
 from loopwright.ir.grid_kernel import GridKernel, GridVariant
 from loopwright.ir.kernel_variant import Algebra, Initial
 from loopwright.ir.loops import Alloc, Block, Buffer, Space
-from loopwright.lower.grid_product import lower_grid_product
+from loopwright.lower.grid_nests.grid_product import lower_grid_product
 from loopwright.machines.load_gpu import load_gpu
 from loopwright.transform.blocked_closure import MapClosure
 from loopwright.transform.map_contraction import MapContraction

@@ -30,7 +30,7 @@ from loopwright.ir.kernel_variant import (
 )
 from loopwright.ir.loops import LoopNest, Space
 from loopwright.kernels import thread_pool
-from loopwright.lower.contraction_kernel import lower_contraction
+from loopwright.lower.contraction_nests.contraction_kernel import lower_contraction
 from loopwright.semirings import identity
 
 ALPHA, BETA = 2, 3

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from loopwright.ir.text import stmt_text
-from loopwright.lower.absolute_differences import absolute_differences
 from loopwright.lower.passes import lower_schedule
+from loopwright.lower.values.absolute_differences import absolute_differences
 from loopwright.transform.loop_marks import Simd
 from loopwright.transform.plan import apply_plan
 from oracle import assert_same

@@ -11,7 +11,7 @@ import pytest
 from contract_steps import contract_loops
 from loopwright.ir.program import Program
 from loopwright.ir.text import nest_text, stmt_text
-from loopwright.lower.contraction_kernel import kernel_of, lower_contraction
+from loopwright.lower.contraction_nests.contraction_kernel import kernel_of, lower_contraction
 from loopwright.lower.passes import lower_schedule
 from loopwright.transform.contract import Contract
 from loopwright.transform.interchange import Interchange

@@ -8,7 +8,7 @@ import pytest
 
 from loopwright.ir.kernel_variant import Algorithm, ContractionKernel, Packing
 from loopwright.ir.text import nest_text
-from loopwright.lower.contraction_kernel import lower_contraction
+from loopwright.lower.contraction_nests.contraction_kernel import lower_contraction
 from loopwright.lower.simplify import simplify
 from lower.contractions import kernel_of, ring
 

@@ -28,10 +28,10 @@ from loopwright.ir.kernel_variant import (
 from loopwright.ir.loops import Space
 from loopwright.ir.machine import Machine, ParallelCost
 from loopwright.kernels import thread_pool
-from loopwright.lower.contraction_kernel import lower_contraction
-from loopwright.lower.launch import launch
+from loopwright.lower.contraction_nests.contraction_kernel import lower_contraction
+from loopwright.lower.contraction_nests.launch import launch
 from loopwright.machines.load import load_machine
-from loopwright.planner.analytical import choose
+from loopwright.planner.contraction_plans.analytical import choose
 from lower.contractions import ALPHA, BETA, Made, Ring, expected, fresh, ring
 
 

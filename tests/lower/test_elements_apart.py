@@ -7,7 +7,7 @@ import pytest
 from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.expr import Binary, Const, Expr, Load, Var
 from loopwright.ir.loops import Block, Buffer, For, LoopNest, Mark, Stmt, Store
-from loopwright.lower.elements_apart import run_elements_singly
+from loopwright.lower.values.elements_apart import run_elements_singly
 from loopwright.machines import load_machine
 
 REAL = DTYPES["float64"]

@@ -15,9 +15,9 @@ from loopwright.ir.loops import For, LoopNest, Mark, Stmt
 from loopwright.ir.text import nest_text
 from loopwright.ir.visit import rebuild
 from loopwright.lower.contract_arrays import sink_scalars
-from loopwright.lower.functions_apart import functions_apart
 from loopwright.lower.passes import lower_schedule
-from loopwright.lower.promote_registers import promote_scalars
+from loopwright.lower.values.functions_apart import functions_apart
+from loopwright.lower.values.promote_registers import promote_scalars
 from loopwright.transform.plan import initial_schedule
 
 KNOWN = [("exp", FLOAT64)]

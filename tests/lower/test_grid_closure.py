@@ -17,10 +17,10 @@ from loopwright.ir.closure import GridClosure
 from loopwright.ir.grid_kernel import GridVariant
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Program
-from loopwright.lower import grid_closure
-from loopwright.lower.grid_closure import lower_grid_closure
+from loopwright.lower.grid_nests import grid_closure
+from loopwright.lower.grid_nests.grid_closure import lower_grid_closure
+from loopwright.lower.grid_nests.split_kernels import split_kernels
 from loopwright.lower.simplify import simplify
-from loopwright.lower.split_kernels import split_kernels
 from oracle import assert_same_on
 from transform.test_blocked_closure import closure
 

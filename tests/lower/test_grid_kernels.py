@@ -12,9 +12,9 @@ from loopwright.ir.dtypes import DTYPES, FLOAT64
 from loopwright.ir.grid_kernel import ElementsKernel, ElementsVariant, GridKernel, GridVariant
 from loopwright.ir.interpret_nest import interpret_nest
 from loopwright.ir.kernel_variant import Algebra, Initial
-from loopwright.lower.grid_elements import lower_grid_elements
-from loopwright.lower.grid_launch import elements_launch, product_launch
-from loopwright.lower.grid_product import lower_grid_product
+from loopwright.lower.grid_nests.grid_elements import lower_grid_elements
+from loopwright.lower.grid_nests.grid_launch import elements_launch, product_launch
+from loopwright.lower.grid_nests.grid_product import lower_grid_product
 
 TIMES = Algebra("add", "mul", 0.0, FLOAT64, FLOAT64, FLOAT64, FLOAT64, Initial.ZERO, scaled=False)
 MIN_PLUS = replace(TIMES, plus="min", times="add", zero=math.inf)

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from drawn import combined, drawn
-from loopwright.backends.c_dialect import CUDA, OPENCL
-from loopwright.backends.device_module import emit_kernels
+from loopwright.backends.c_text.c_dialect import CUDA, OPENCL
+from loopwright.backends.device_text.device_module import emit_kernels
 from loopwright.ir.check import check_nest
 from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.grid_kernel import GridKernel, GridVariant
 from loopwright.ir.interpret_nest import interpret_nest
 from loopwright.ir.kernel_variant import Algebra, Initial
-from loopwright.lower.grid_product import lower_grid_product, product_scalars
-from loopwright.lower.split_kernels import split_kernels
+from loopwright.lower.grid_nests.grid_product import lower_grid_product, product_scalars
+from loopwright.lower.grid_nests.split_kernels import split_kernels
 
 SIZES = ((4, 4, 4), (1, 1, 1), (5, 3, 7), (9, 6, 1), (3, 8, 0), (4, 9, 9))
 # A block of 4 x 4 elements by four threads of 2 x 2.

@@ -18,9 +18,9 @@ from loopwright.ir.interpret import Memory, interpret_nest
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Program
 from loopwright.ir.text import nest_text, stmt_text
-from loopwright.lower.keep_elements import keep_elements
 from loopwright.lower.passes import lower_schedule
-from loopwright.lower.predictive_commoning import carry_chosen
+from loopwright.lower.values.keep_elements import keep_elements
+from loopwright.lower.values.predictive_commoning import carry_chosen
 from loopwright.transform.loop_marks import PrefetchRows, Simd
 from loopwright.transform.plan import apply_plan
 from loopwright.transform.step import Step

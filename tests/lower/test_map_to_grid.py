@@ -30,7 +30,7 @@ from loopwright.ir.program import Program
 from loopwright.ir.text import expr_text, stmt_text
 from loopwright.ir.visit import statements
 from loopwright.lower.astgen import generate_loops
-from loopwright.lower.map_to_grid import map_to_grid
+from loopwright.lower.grid_nests.map_to_grid import map_to_grid
 from loopwright.lower.passes import PASSES, LoopDecisions, lower_schedule, run_passes
 from loopwright.transform.grid_mapping import MapToBlocks, MapToThreads
 from loopwright.transform.plan import apply_plan

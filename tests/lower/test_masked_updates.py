@@ -11,8 +11,8 @@ from loopwright.ir.check import check_nest
 from loopwright.ir.interpret import interpret_nest
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.text import nest_text
-from loopwright.lower.masked_updates import mask_updates
 from loopwright.lower.passes import lower_schedule
+from loopwright.lower.values.masked_updates import mask_updates
 from loopwright.transform.plan import initial_schedule
 
 LOOP = "TYPE run = 3; for (int i = 0; i < n; i++) {{ {} out[i] = run; }}"

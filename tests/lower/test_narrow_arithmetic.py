@@ -12,7 +12,7 @@ from loopwright.ir.evaluate import evaluate
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Select, Unary, Var
 from loopwright.ir.loops import Buffer, For, Let, LoopNest, Mark, Stmt, Store
 from loopwright.ir.text import stmt_text
-from loopwright.lower.narrow_arithmetic import narrow_arithmetic
+from loopwright.lower.values.narrow_arithmetic import narrow_arithmetic
 
 BYTE, SHORT, INT = DTYPES["uint8"], DTYPES["int16"], DTYPES["int32"]
 SOURCES = {"a": BYTE, "b": DTYPES["int8"], "c": SHORT, "d": DTYPES["uint16"], "e": INT}

@@ -13,7 +13,7 @@ from loopwright.ir.evaluate import evaluate
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Select, Var
 from loopwright.ir.loops import Buffer, For, Let, LoopNest, Mark, Stmt, Store
 from loopwright.ir.text import stmt_text
-from loopwright.lower.narrow_selections import narrow_selections
+from loopwright.lower.values.narrow_selections import narrow_selections
 
 BYTE, SIGNED, INT = DTYPES["uint8"], DTYPES["int8"], DTYPES["int32"]
 

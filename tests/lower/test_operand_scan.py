@@ -14,8 +14,8 @@ import loopwright as lw
 from backends.compiled import compile_nest
 from drawn import combined, drawn
 from einsum_oracle import operators_of
-from loopwright.backends.llvm_emitter import emit_module
-from loopwright.backends.llvm_team import can_claim
+from loopwright.backends.llvm.llvm_emitter import emit_module
+from loopwright.backends.llvm.llvm_team import can_claim
 from loopwright.ir.check import check_nest
 from loopwright.ir.contraction_shape import ContractionShape, Dim
 from loopwright.ir.dtypes import DTYPES
@@ -30,9 +30,9 @@ from loopwright.ir.kernel_variant import (
 )
 from loopwright.ir.loops import Space
 from loopwright.kernels import thread_pool
-from loopwright.lower.contraction_kernel import lower_contraction
+from loopwright.lower.contraction_nests.contraction_kernel import lower_contraction
 from loopwright.machines.load import load_machine
-from loopwright.planner.analytical import choose
+from loopwright.planner.contraction_plans.analytical import choose
 from loopwright.semirings import identity
 from lower.contractions import (
     Layout,

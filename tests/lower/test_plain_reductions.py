@@ -10,9 +10,9 @@ from loopwright.ir.expr import Const
 from loopwright.ir.loops import Store
 from loopwright.ir.text import stmt_text
 from loopwright.ir.visit import statements
-from loopwright.lower.keep_elements import keep_elements
 from loopwright.lower.passes import lower_schedule
-from loopwright.lower.plain_reductions import as_reduction, plain_reductions
+from loopwright.lower.values.keep_elements import keep_elements
+from loopwright.lower.values.plain_reductions import as_reduction, plain_reductions
 from loopwright.transform.plan import apply_plan
 from oracle import assert_same
 from programs import Do, For, Program, program

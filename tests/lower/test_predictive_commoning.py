@@ -15,8 +15,8 @@ from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Program
 from loopwright.ir.text import stmt_text
 from loopwright.lower.passes import lower_schedule
-from loopwright.lower.predictive_commoning import carry_chosen, predictive_commoning
 from loopwright.lower.simplify import simplify
+from loopwright.lower.values.predictive_commoning import carry_chosen, predictive_commoning
 from loopwright.transform.plan import apply_plan
 from loopwright.transform.step import Step
 from loopwright.transform.unroll_and_jam import UnrollAndJam

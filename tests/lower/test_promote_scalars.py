@@ -10,7 +10,7 @@ from loopwright.ir.expr import Const, Var
 from loopwright.ir.loops import Alloc, Block, Buffer, For, LoopNest, Space, Stmt, Store
 from loopwright.ir.program import Array, Role
 from loopwright.ir.text import stmt_text
-from loopwright.lower.promote_registers import promote_scalars
+from loopwright.lower.values.promote_registers import promote_scalars
 from programs import parse
 
 ARRAYS = {

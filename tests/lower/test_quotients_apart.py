@@ -12,7 +12,7 @@ from loopwright.ir.interpret import interpret_nest
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.text import nest_text
 from loopwright.lower.passes import lower_schedule
-from loopwright.lower.quotients_apart import quotients_apart
+from loopwright.lower.values.quotients_apart import quotients_apart
 from loopwright.transform.plan import initial_schedule
 
 WIDE = [FLOAT64]

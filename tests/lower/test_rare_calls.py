@@ -17,7 +17,7 @@ from loopwright.ir.loops import If, Let, LoopNest, Stmt
 from loopwright.ir.text import nest_text
 from loopwright.ir.visit import expressions, statements, statements_inside, walk
 from loopwright.lower.passes import lower_schedule
-from loopwright.lower.rare_calls import branch_around_calls
+from loopwright.lower.values.rare_calls import branch_around_calls
 from loopwright.machines.host import host
 from loopwright.pipeline import compile_program
 from loopwright.targets import told_to_c

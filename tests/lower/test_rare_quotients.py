@@ -13,7 +13,7 @@ from loopwright.ir.interpret import interpret_nest
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.text import nest_text
 from loopwright.lower.passes import lower_schedule
-from loopwright.lower.rare_quotients import branch_around_quotients
+from loopwright.lower.values.rare_quotients import branch_around_quotients
 from loopwright.transform.plan import initial_schedule
 
 LOOP = "for (int i = 0; i < n; i++) {{ double r = a[i] * b[i]; {} }}"

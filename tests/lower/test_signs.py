@@ -9,7 +9,7 @@ import pytest
 from loopwright.ir.dtypes import DTYPES, INT32, DType
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Select, Unary, Var
 from loopwright.ir.loops import Block, Buffer, For, LoopNest, Mark, Store
-from loopwright.lower.signs import clamp_signs, takes_signs
+from loopwright.lower.values.signs import clamp_signs, takes_signs
 
 AT, N = Var("i"), Var("n")
 U = Load("u", (AT,), INT32)

@@ -22,7 +22,7 @@ from loopwright.ir.loops import (
     Stmt,
     Store,
 )
-from loopwright.lower.split_kernels import split_kernels
+from loopwright.lower.grid_nests.split_kernels import split_kernels
 
 n, t = Var("n"), Var("t")
 bx, tx = Var("block.x"), Var("thread.x")

@@ -14,7 +14,7 @@ from loopwright.frontends.c import read_c
 from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.expr import Binary, Call, Const, Expr, Load, Var
 from loopwright.ir.loops import Block, Buffer, For, LoopNest, Mark, Stmt, Store
-from loopwright.lower.sums_apart import run_sums_singly
+from loopwright.lower.values.sums_apart import run_sums_singly
 from loopwright.machines import load_machine
 from loopwright.planner.planners import model_planner
 from loopwright.runtime.toolchain import build_library, load_library

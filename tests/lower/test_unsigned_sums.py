@@ -9,9 +9,9 @@ import pytest
 from loopwright.ir.check import check_nest
 from loopwright.ir.program import Program
 from loopwright.ir.text import stmt_text
-from loopwright.lower.keep_elements import keep_elements
 from loopwright.lower.passes import lower_schedule
-from loopwright.lower.unsigned_sums import unsigned_sums
+from loopwright.lower.values.keep_elements import keep_elements
+from loopwright.lower.values.unsigned_sums import unsigned_sums
 from loopwright.transform.plan import apply_plan
 from oracle import assert_same
 from programs import Do, For, program

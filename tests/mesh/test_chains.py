@@ -23,7 +23,7 @@ from loopwright.ir.program import Program
 from loopwright.ir.visit import names, statements
 from loopwright.lower.passes import lower_schedule
 from loopwright.machines.load_mesh import load_mesh
-from loopwright.planner.mesh import mesh_planner
+from loopwright.planner.mesh_plans.mesh import mesh_planner
 from loopwright.transform.loop_fusion import Fuse
 from loopwright.transform.mesh_mapping import MapToMesh
 from loopwright.transform.plan import apply_plan

@@ -11,7 +11,7 @@ import pytest
 
 from drawn import drawn
 from kernels.corpus import KERNELS, SYMBOLIC, make_inputs, write_source
-from loopwright.backends.athread_module import MeshFunction
+from loopwright.backends.athread.athread_module import MeshFunction
 from loopwright.calls.mesh_prediction import team_of_function
 from loopwright.calls.splice import optimise_region
 from loopwright.cli import main
@@ -28,7 +28,7 @@ from loopwright.machines.mesh_timeline import (
     each_event,
     predict_teams,
 )
-from loopwright.planner.mesh import mesh_planner
+from loopwright.planner.mesh_plans.mesh import mesh_planner
 from loopwright.runtime.athread_emulator.athread_build import find_compiler
 from loopwright.runtime.athread_emulator.athread_run import run_athread
 

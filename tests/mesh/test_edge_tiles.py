@@ -13,12 +13,12 @@ from loopwright.ir.loops import Alloc, If, LoopNest, Space, Stmt, Store
 from loopwright.ir.loops import For as Loop
 from loopwright.ir.program import Program
 from loopwright.ir.visit import statements
-from loopwright.lower.edge_tiles import ends_of_rows, steps_of_rows
 from loopwright.lower.linear_forms import normal
+from loopwright.lower.mesh_nests.edge_tiles import ends_of_rows, steps_of_rows
 from loopwright.lower.passes import lower_schedule
 from loopwright.machines.load_mesh import load_mesh
-from loopwright.planner.mesh import mesh_planner
-from loopwright.planner.mesh_work import integer_function
+from loopwright.planner.mesh_plans.mesh import mesh_planner
+from loopwright.planner.mesh_plans.mesh_work import integer_function
 from loopwright.validate import check_translation
 from programs import Do, For, program
 

@@ -15,14 +15,14 @@ from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.text import nest_text
 from loopwright.ir.visit import rebuild, statements
+from loopwright.lower.mesh_nests.split_mesh import split_mesh
 from loopwright.lower.passes import lower_schedule
-from loopwright.lower.split_mesh import split_mesh
 from loopwright.machines.load_mesh import load_mesh
 from loopwright.machines.mesh_timeline import CoreEvent, Repeated, TeamRun, predict_teams
-from loopwright.planner.mesh import mesh_planner_of, scratchpad_room
-from loopwright.planner.mesh_dry_run import dry_run
-from loopwright.planner.mesh_handed_sizes import handed_sizes, may_hand_on
-from loopwright.planner.mesh_pass_sizes import PassWork
+from loopwright.planner.mesh_plans.mesh import mesh_planner_of, scratchpad_room
+from loopwright.planner.mesh_plans.mesh_dry_run import dry_run
+from loopwright.planner.mesh_plans.mesh_handed_sizes import handed_sizes, may_hand_on
+from loopwright.planner.mesh_plans.mesh_pass_sizes import PassWork
 from loopwright.transform.hand_on import HandOn
 from loopwright.transform.plan import apply_plan
 from loopwright.transform.stage_box import StageBox

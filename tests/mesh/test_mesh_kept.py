@@ -13,7 +13,7 @@ from loopwright.ir.check import check_nest
 from loopwright.ir.program import Program
 from loopwright.lower.passes import lower_schedule
 from loopwright.machines.load_mesh import load_mesh
-from loopwright.planner.mesh import mesh_planner
+from loopwright.planner.mesh_plans.mesh import mesh_planner
 from loopwright.transform.keep_in_local import KeepInLocal
 from loopwright.validate import check_translation
 

@@ -18,9 +18,9 @@ from loopwright.ir.schedule import Schedule
 from loopwright.ir.schedule_tree import bands, nodes_of
 from loopwright.lower.passes import lower_schedule
 from loopwright.machines.load_mesh import load_mesh
-from loopwright.planner.mesh import mesh_planner, mesh_planner_of, scratchpad_room
-from loopwright.planner.mesh_pass_sizes import PassWork, pass_sizes
-from loopwright.planner.mesh_tiles import MovedBox, NestWork, TiledLoop, best_sizes
+from loopwright.planner.mesh_plans.mesh import mesh_planner, mesh_planner_of, scratchpad_room
+from loopwright.planner.mesh_plans.mesh_pass_sizes import PassWork, pass_sizes
+from loopwright.planner.mesh_plans.mesh_tiles import MovedBox, NestWork, TiledLoop, best_sizes
 from loopwright.transform.hand_on import HandOn
 from loopwright.transform.partial_sums import PartialSums
 from loopwright.transform.plan import Plan

@@ -20,7 +20,7 @@ from loopwright.ir.schedule import Schedule
 from loopwright.ir.visit import loads, statements
 from loopwright.lower.passes import lower_schedule
 from loopwright.machines.load_mesh import load_mesh
-from loopwright.planner.mesh import (
+from loopwright.planner.mesh_plans.mesh import (
     mesh_planner,
     mesh_planner_of,
     scratchpad_bytes,

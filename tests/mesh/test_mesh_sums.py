@@ -16,8 +16,8 @@ from loopwright.ir.loops import Mark
 from loopwright.ir.program import Program
 from loopwright.lower.passes import lower_schedule
 from loopwright.machines.load_mesh import load_mesh
-from loopwright.planner import mesh_sums
-from loopwright.planner.mesh import mesh_planner, mesh_planner_of
+from loopwright.planner.mesh_plans import mesh_sums
+from loopwright.planner.mesh_plans.mesh import mesh_planner, mesh_planner_of
 from loopwright.transform.partial_sums import PartialSums
 from loopwright.validate import check_translation
 from loopwright.validate.problem_sizes import pick_sizes

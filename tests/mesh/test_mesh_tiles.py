@@ -7,8 +7,14 @@ import itertools
 import pytest
 
 from loopwright.machines.load_mesh import load_mesh
-from loopwright.planner import mesh_tiles
-from loopwright.planner.mesh_tiles import MovedBox, NestWork, TiledLoop, TileSizes, best_sizes
+from loopwright.planner.mesh_plans import mesh_tiles
+from loopwright.planner.mesh_plans.mesh_tiles import (
+    MovedBox,
+    NestWork,
+    TiledLoop,
+    TileSizes,
+    best_sizes,
+)
 
 MACHINE = load_mesh("sw26010")
 OFFERED = (1, 8, 24, 32, 48)

@@ -8,7 +8,7 @@ from loopwright.ir.dtypes import FLOAT64
 from loopwright.ir.expr import Binary, Const, Expr, Load, Var
 from loopwright.ir.loops import Buffer, For, If, Mark, Space, Stmt, Store
 from loopwright.machines.load_mesh import load_mesh
-from loopwright.planner.mesh_work import Costs, DataDependent, Slots, index_function
+from loopwright.planner.mesh_plans.mesh_work import Costs, DataDependent, Slots, index_function
 
 SW = load_mesh("sw26010")
 ROW, J, K, N = (Var(name) for name in "ijkn")

@@ -24,7 +24,7 @@ from loopwright.ir.text import nest_text
 from loopwright.ir.visit import statements
 from loopwright.lower.passes import lower_schedule
 from loopwright.machines.load_mesh import load_mesh
-from loopwright.planner.mesh import mesh_planner, scratchpad_bytes, scratchpad_room
+from loopwright.planner.mesh_plans.mesh import mesh_planner, scratchpad_bytes, scratchpad_room
 from loopwright.runtime.athread_emulator.athread_run import AthreadFault
 from loopwright.transform.mesh_mapping import MapToMesh
 from loopwright.transform.plan import apply_plan

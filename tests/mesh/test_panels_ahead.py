@@ -24,8 +24,8 @@ from loopwright.ir.text import nest_text
 from loopwright.ir.visit import statements
 from loopwright.lower.passes import lower_schedule
 from loopwright.machines.load_mesh import load_mesh
-from loopwright.planner import mesh
-from loopwright.planner.mesh_tiles import TiledLoop, TileSizes
+from loopwright.planner.mesh_plans import mesh
+from loopwright.planner.mesh_plans.mesh_tiles import TiledLoop, TileSizes
 from loopwright.runtime.athread_emulator.athread_run import AthreadFault
 from loopwright.transform.plan import Plan, apply_plan
 

@@ -11,11 +11,11 @@ from loopwright.ir.visit import loads, rebuild, statements
 from loopwright.lower.build import seq
 from loopwright.lower.passes import lower_schedule
 from loopwright.machines.load_mesh import load_mesh
-from loopwright.planner.mesh import scratchpad_room
-from loopwright.planner.mesh_product_tiles import product_sizes
-from loopwright.planner.mesh_tiles import MovedBox, NestWork, TiledLoop
-from loopwright.planner.mesh_vectors import vector_nest
-from loopwright.planner.mesh_windows import tile_steps, window_loop
+from loopwright.planner.mesh_plans.mesh import scratchpad_room
+from loopwright.planner.mesh_plans.mesh_product_tiles import product_sizes
+from loopwright.planner.mesh_plans.mesh_tiles import MovedBox, NestWork, TiledLoop
+from loopwright.planner.mesh_plans.mesh_vectors import vector_nest
+from loopwright.planner.mesh_plans.mesh_windows import tile_steps, window_loop
 from loopwright.transform.mesh_mapping import MapToMesh
 from loopwright.transform.plan import apply_plan
 from loopwright.transform.share_box import ShareBox

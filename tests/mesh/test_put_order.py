@@ -22,10 +22,10 @@ from loopwright.ir import interpret_nest as interpreter
 from loopwright.ir.loops import Copy, LoopNest, Stmt
 from loopwright.ir.program import Program
 from loopwright.ir.visit import rebuild
-from loopwright.lower import put_order
+from loopwright.lower.mesh_nests import put_order
 from loopwright.lower.passes import lower_schedule
 from loopwright.machines.load_mesh import load_mesh
-from loopwright.planner.mesh import mesh_planner
+from loopwright.planner.mesh_plans.mesh import mesh_planner
 from loopwright.transform.mesh_mapping import MapToMesh
 from loopwright.transform.plan import apply_plan
 from loopwright.transform.stage_box import StageBox

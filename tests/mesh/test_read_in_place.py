@@ -14,7 +14,7 @@ from loopwright.ir.schedule import Schedule
 from loopwright.ir.visit import rebuild, statements
 from loopwright.lower.passes import lower_schedule
 from loopwright.machines.load_mesh import load_mesh
-from loopwright.planner.mesh import mesh_planner
+from loopwright.planner.mesh_plans.mesh import mesh_planner
 from loopwright.transform.copy_live_in import CopyLiveIn
 from loopwright.transform.mesh_mapping import MapToMesh
 from loopwright.transform.plan import apply_plan

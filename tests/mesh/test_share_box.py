@@ -16,7 +16,7 @@ from loopwright.ir.program import Program
 from loopwright.ir.text import nest_text
 from loopwright.ir.visit import statements
 from loopwright.lower.build import seq
-from loopwright.lower.map_to_mesh import COLUMN, ROW, on_mesh
+from loopwright.lower.mesh_nests.map_to_mesh import COLUMN, ROW, on_mesh
 from loopwright.lower.passes import lower_schedule
 from loopwright.transform.mesh_mapping import MapToMesh
 from loopwright.transform.plan import apply_plan

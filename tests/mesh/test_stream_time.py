@@ -19,10 +19,10 @@ from loopwright.ir.program import Program
 from loopwright.ir.text import schedule_text, stmt_text
 from loopwright.ir.time_stencil import TimeStencil
 from loopwright.lower.passes import lower_schedule
-from loopwright.lower.stream_time_tiles import stream_time_tiles
+from loopwright.lower.tiles.stream_time_tiles import stream_time_tiles
 from loopwright.machines.load_mesh import load_mesh
-from loopwright.planner.mesh import mesh_planner, scratchpad_room
-from loopwright.planner.mesh_stencils import stencil_prices
+from loopwright.planner.mesh_plans.mesh import mesh_planner, scratchpad_room
+from loopwright.planner.mesh_plans.mesh_stencils import stencil_prices
 from loopwright.transform.mesh_mapping import MapToMesh
 from loopwright.transform.plan import apply_plan, candidates, initial_schedule
 from loopwright.transform.schedule_legality import reordered

@@ -20,8 +20,8 @@ from loopwright.ir.program import Program
 from loopwright.ir.text import stmt_text
 from loopwright.lower.passes import lower_schedule
 from loopwright.machines.load_mesh import load_mesh
-from loopwright.planner.mesh import scratchpad_room
-from loopwright.planner.mesh_stencils import stencil_prices
+from loopwright.planner.mesh_plans.mesh import scratchpad_room
+from loopwright.planner.mesh_plans.mesh_stencils import stencil_prices
 from loopwright.transform.mesh_mapping import MapToMesh
 from loopwright.transform.plan import apply_plan, candidates, initial_schedule
 from loopwright.transform.time_tiles import TileTime

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from loopwright.analysis import reductions
-from loopwright.backends import c_syntax, llvm_arithmetic, llvm_memory
-from loopwright.backends.llvm_builder import SSAValue
+from loopwright.backends.c_text import c_syntax
+from loopwright.backends.llvm import llvm_arithmetic, llvm_memory
+from loopwright.backends.llvm.llvm_builder import SSAValue
 from loopwright.ir.dtypes import INT64
 from loopwright.ir.expr import Binary, Const, Expr, Var
 from loopwright.ir.loops import Barrier, Block, Buffer, LoopNest, Stmt

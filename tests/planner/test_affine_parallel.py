@@ -12,9 +12,9 @@ from loopwright.ir.loops import Mark
 from loopwright.ir.program import Program
 from loopwright.lower.passes import lower_schedule
 from loopwright.machines.load import load_machine
-from loopwright.planner.affine_parallel import mark_parallel
 from loopwright.planner.draft import Draft
 from loopwright.planner.generic import default_plan, extend_plan
+from loopwright.planner.loop_plans.affine_parallel import mark_parallel
 from loopwright.transform.interchange import Interchange
 from loopwright.transform.loop_fusion import Distribute
 from loopwright.transform.loop_marks import Parallel, ParallelChunks

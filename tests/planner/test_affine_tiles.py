@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from loopwright.ir.program import Program
 from loopwright.lower.passes import lower_schedule
-from loopwright.planner.affine import tile_columns
 from loopwright.planner.draft import Draft
+from loopwright.planner.loop_plans.affine import tile_columns
 from loopwright.transform.schedule_legality import initial_schedule
 from loopwright.transform.tiling import Tile
 from oracle import assert_same

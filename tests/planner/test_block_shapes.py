@@ -9,7 +9,7 @@ from loopwright.analysis.block_volume import EstimatedVolume, block_volume
 from loopwright.analysis.thread_mapping import LoopTile, tiled_mapping
 from loopwright.ir.program import Program
 from loopwright.machines.load_gpu import load_gpu
-from loopwright.planner.gpu import gpu_planner
+from loopwright.planner.grid_plans.gpu import gpu_planner
 from loopwright.transform.grid_mapping import MapToThreads
 from programs import matmul, seidel
 

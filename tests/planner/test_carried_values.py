@@ -6,8 +6,8 @@ import pytest
 
 import loopwright as lw
 from loopwright.machines.load import load_machine
-from loopwright.planner.carried_values import carried_cycles, may_meet
-from loopwright.planner.statement_work import latency, operations
+from loopwright.planner.cost.carried_values import carried_cycles, may_meet
+from loopwright.planner.cost.statement_work import latency, operations
 
 N1 = load_machine("neoverse-n1")
 

@@ -14,7 +14,7 @@ from loopwright.ir.loops import Mark
 from loopwright.ir.text import stmt_text
 from loopwright.lower.passes import lower_schedule
 from loopwright.planner.draft import Draft
-from loopwright.planner.far_strips import split_by_distances
+from loopwright.planner.loop_plans.far_strips import split_by_distances
 from loopwright.planner.plan_choice import choose_plan
 from loopwright.transform.distance_splitting import SplitByDistance
 from loopwright.transform.plan import initial_schedule
@@ -43,7 +43,7 @@ void partitions(int n, int t[n]) {
 #pragma endscop
 }
 """
-# The distance is one; and the iteration that all others read is another matter (planner/pivots).
+# The distance is one; and the iteration that all others read is another matter (loop_plans/pivots).
 NEAR = PARTITIONS.replace("t[s - c]", "t[s - 1]")
 PIVOT = PARTITIONS.replace("t[s - c]", "t[c]")
 

@@ -9,9 +9,9 @@ import pytest
 from loopwright.ir.program import Program
 from loopwright.lower.passes import lower_schedule
 from loopwright.machines.load import load_machine
-from loopwright.planner.affine_parallel import mark_parallel
 from loopwright.planner.draft import Draft
 from loopwright.planner.generic import default_plan
+from loopwright.planner.loop_plans.affine_parallel import mark_parallel
 from loopwright.transform.loop_marks import Parallel, ParallelChunks
 from loopwright.transform.schedule_legality import initial_schedule
 from oracle import assert_same

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from loopwright.ir.machine import Cache, Processor
 from loopwright.machines import load_machine, machine_names
-from loopwright.planner.gemm_model import (
+from loopwright.planner.contraction_plans.gemm_model import (
     GemmBlocks,
     MicroTile,
     TileRule,

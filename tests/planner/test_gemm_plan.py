@@ -11,11 +11,11 @@ from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.kernel_variant import Algebra, Initial, Packing
 from loopwright.ir.loops import Prefetch
 from loopwright.ir.visit import statements
-from loopwright.lower.launch import launch
-from loopwright.lower.macro_kernel import lower_product
+from loopwright.lower.contraction_nests.launch import launch
+from loopwright.lower.contraction_nests.macro_kernel import lower_product
 from loopwright.machines.load import load_machine
-from loopwright.planner import gemm_plan
-from loopwright.planner.analytical import Choice, choose
+from loopwright.planner.contraction_plans import gemm_plan
+from loopwright.planner.contraction_plans.analytical import Choice, choose
 
 F64 = DTYPES["float64"]
 SUMS = Algebra("add", "mul", 0.0, F64, F64, F64, F64, Initial.ZERO, False)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from loopwright.ir.machine import Cache, Processor
 from loopwright.machines import load_machine, machine_names
-from loopwright.planner.gemv_model import (
+from loopwright.planner.contraction_plans.gemv_model import (
     GemvBlocks,
     TransposedGemvBlocks,
     four_lines_cycles,

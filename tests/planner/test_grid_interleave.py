@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from loopwright.ir.contraction_shape import ContractionShape, Dim
 from loopwright.ir.dtypes import FLOAT32, FLOAT64
-from loopwright.planner.grid_operands import out_access, repeats_in_tiles
-from loopwright.planner.interleave import in_tiles
+from loopwright.planner.grid_plans.grid_operands import out_access, repeats_in_tiles
+from loopwright.planner.grid_plans.interleave import in_tiles
 
 ROWS, P = Dim(1024, 1024, 0, 16), Dim(1024, 1, 256, 0)
 

@@ -6,8 +6,8 @@ import pytest
 
 from loopwright.ir.schedule_tree import bands, nodes_of
 from loopwright.machines.load_gpu import load_gpu
-from loopwright.planner.gpu import gpu_planner
-from loopwright.planner.grid_order import plan_grid_order
+from loopwright.planner.grid_plans.gpu import gpu_planner
+from loopwright.planner.grid_plans.grid_order import plan_grid_order
 from loopwright.transform.plan import apply_plan, initial_schedule
 from programs import floyd_warshall, jacobi, matmul
 

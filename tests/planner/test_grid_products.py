@@ -10,18 +10,18 @@ from pathlib import Path
 import pytest
 
 from drawn import drawn
-from loopwright.backends.c_dialect import CUDA
-from loopwright.backends.device_module import emit_kernels
+from loopwright.backends.c_text.c_dialect import CUDA
+from loopwright.backends.device_text.device_module import emit_kernels
 from loopwright.diagnostics import UsageError
 from loopwright.ir.contraction_shape import ContractionShape, Dim
 from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.grid_kernel import ElementsVariant, GridKernel, GridVariant
 from loopwright.ir.kernel_variant import Algebra, Initial
-from loopwright.lower.grid_product import lower_grid_product
-from loopwright.lower.split_kernels import split_kernels
+from loopwright.lower.grid_nests.grid_product import lower_grid_product
+from loopwright.lower.grid_nests.split_kernels import split_kernels
 from loopwright.machines.load_gpu import load_gpu
-from loopwright.planner.given_grid import given_grid_choice, grid_plan_of
-from loopwright.planner.grid_products import GridChoice, choose_grid
+from loopwright.planner.grid_plans.given_grid import given_grid_choice, grid_plan_of
+from loopwright.planner.grid_plans.grid_products import GridChoice, choose_grid
 
 MACHINE = load_gpu("sm_90")
 

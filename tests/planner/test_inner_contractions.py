@@ -11,8 +11,8 @@ from frontends.kernels import compiled, define
 from loopwright.ir.program import Program
 from loopwright.lower.passes import lower_schedule
 from loopwright.machines.load import load_machine
-from loopwright.planner import inner_contractions
-from loopwright.planner.inner_contractions import plan_contractions, roles_of
+from loopwright.planner.loop_plans import inner_contractions
+from loopwright.planner.loop_plans.inner_contractions import plan_contractions, roles_of
 from loopwright.transform.contract import Contract
 from loopwright.transform.plan import apply_plan
 from loopwright.transform.schedule_legality import initial_schedule

@@ -8,8 +8,8 @@ import pytest
 import loopwright as lw
 from loopwright import machine, parse_c
 from loopwright.ir.program import Program
-from loopwright.planner import far_strips
 from loopwright.planner.generic import default_plan
+from loopwright.planner.loop_plans import far_strips
 from loopwright.planner.plan_choice import choose_plan
 from loopwright.transform.outer_vectors import OuterVectors
 from loopwright.transform.step import Step

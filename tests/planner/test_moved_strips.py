@@ -10,10 +10,10 @@ import pytest
 import loopwright as lw
 from loopwright.lower.passes import lower_schedule
 from loopwright.machines.load import load_machine
-from loopwright.planner.affine_parallel import mark_parallel
 from loopwright.planner.draft import Draft
 from loopwright.planner.generic import default_plan
-from loopwright.planner.moved_strips import take_moved
+from loopwright.planner.loop_plans.affine_parallel import mark_parallel
+from loopwright.planner.loop_plans.moved_strips import take_moved
 from loopwright.transform.interchange import Interchange
 from loopwright.transform.loop_marks import Parallel, ParallelChunks
 from loopwright.transform.schedule_legality import initial_schedule

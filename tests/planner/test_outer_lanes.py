@@ -12,7 +12,7 @@ from loopwright.ir.loops import Mark
 from loopwright.ir.program import Program
 from loopwright.ir.text import stmt_text
 from loopwright.lower.passes import lower_schedule
-from loopwright.planner.expanded_bytes import BufferShare
+from loopwright.planner.cost.expanded_bytes import BufferShare
 from loopwright.planner.generic import default_plan
 from loopwright.transform.outer_vectors import OuterVectors
 from loopwright.transform.register_promotion import PromoteToRegisters

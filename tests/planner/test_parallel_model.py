@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loopwright.machines import load_machine, machine_names
-from loopwright.planner.parallel_model import (
+from loopwright.planner.contraction_plans.parallel_model import (
     LoopEstimate,
     gemm_parallel_loop,
     gemv_estimates,

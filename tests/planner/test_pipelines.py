@@ -12,7 +12,7 @@ from loopwright.ir.program import Program
 from loopwright.ir.schedule_tree import Band, nodes_of
 from loopwright.lower.passes import lower_schedule
 from loopwright.planner.generic import default_plan
-from loopwright.planner.pipelines import plan_pipelines
+from loopwright.planner.loop_plans.pipelines import plan_pipelines
 from loopwright.transform.reschedule import Reschedule
 from loopwright.transform.schedule_legality import initial_schedule
 

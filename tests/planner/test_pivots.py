@@ -11,7 +11,7 @@ from loopwright.ir.loops import Mark
 from loopwright.ir.text import stmt_text
 from loopwright.lower.passes import lower_schedule
 from loopwright.planner.draft import Draft
-from loopwright.planner.pivots import split_at_pivots
+from loopwright.planner.loop_plans.pivots import split_at_pivots
 from loopwright.planner.plan_choice import choose_plan
 from loopwright.transform.index_set_splitting import SplitIndexSet
 from loopwright.transform.loop_marks import Parallel, Simd

@@ -14,9 +14,9 @@ from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.machines.load import load_machine
 from loopwright.planner import plan_choice
+from loopwright.planner.cost.schedule_cost import schedule_seconds
 from loopwright.planner.plan_choice import MARKED, PLANNED, SOURCE, choose_plan
 from loopwright.planner.planners import model_planner
-from loopwright.planner.schedule_cost import schedule_seconds
 from loopwright.planner.source_order import source_order
 from loopwright.transform.loop_marks import Parallel, Simd, Unroll
 from loopwright.transform.unroll_and_jam import UnrollAndJam

@@ -8,7 +8,7 @@ import pytest
 
 import loopwright as lw
 from loopwright.machines.load import load_machine
-from loopwright.planner.predict import predicted
+from loopwright.planner.cost.predict import predicted
 
 SUM = """\
 void f(double a[1000][1000], double x[1000], double y[1000], double c)

@@ -14,16 +14,16 @@ import loopwright as lw
 from drawn import drawn
 from gpu.shim.cuda_shim import has_compiler, run_program
 from loopwright import cli
-from loopwright.backends.c_dialect import CUDA
-from loopwright.backends.device_module import emit_kernels
+from loopwright.backends.c_text.c_dialect import CUDA
+from loopwright.backends.device_text.device_module import emit_kernels
 from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.ir.device import DeviceProgram
 from loopwright.ir.grid_kernel import GridKernel
-from loopwright.lower.grid_product import lower_grid_product
-from loopwright.lower.split_kernels import split_kernels
+from loopwright.lower.grid_nests.grid_product import lower_grid_product
+from loopwright.lower.grid_nests.split_kernels import split_kernels
 from loopwright.machines.load_gpu import load_gpu
-from loopwright.planner.gpu import gpu_planner
-from loopwright.planner.grid_products import choose_grid
+from loopwright.planner.grid_plans.gpu import gpu_planner
+from loopwright.planner.grid_plans.grid_products import choose_grid
 from loopwright.transform.blocked_closure import MapClosure
 from loopwright.transform.map_contraction import MapContraction
 from loopwright.transform.plan import Plan, apply_plan

@@ -6,8 +6,8 @@ import pytest
 
 from loopwright import machine, parse_c
 from loopwright.ir.schedule_tree import bands, nodes_of
+from loopwright.planner.loop_plans.shared_copies import do_copies_share
 from loopwright.planner.plan_choice import choose_plan
-from loopwright.planner.shared_copies import do_copies_share
 from loopwright.transform.schedule_legality import initial_schedule
 from loopwright.transform.unroll_and_jam import UnrollAndJam
 

@@ -6,7 +6,7 @@ import loopwright as lw
 from loopwright.ir.schedule_tree import bands, nodes_of
 from loopwright.machines.load import load_machine
 from loopwright.pipeline import compile_program
-from loopwright.planner.skipped_loops import loses_skips
+from loopwright.planner.loop_plans.skipped_loops import loses_skips
 from loopwright.transform.plan import initial_schedule
 
 SOURCE = """

@@ -7,10 +7,10 @@ import pytest
 import loopwright as lw
 from loopwright.ir.program import Program
 from loopwright.machines import load_machine
-from loopwright.planner.crowded_loops import plan_crowded_loops
+from loopwright.planner.cost.schedule_cost import schedule_seconds
+from loopwright.planner.cost.streams import clashing, crowding, streams_of
 from loopwright.planner.generic import default_plan
-from loopwright.planner.schedule_cost import schedule_seconds
-from loopwright.planner.streams import clashing, crowding, streams_of
+from loopwright.planner.loop_plans.crowded_loops import plan_crowded_loops
 from loopwright.transform.loop_fusion import Distribute
 from loopwright.transform.schedule_legality import initial_schedule
 from loopwright.transform.skew import Skew

@@ -10,9 +10,9 @@ from loopwright.ir.contraction_shape import ContractionShape, Dim
 from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.kernel_variant import Algebra, Broadcast, Initial, KernelVariant, Packing
 from loopwright.machines.load import load_machine
-from loopwright.planner.analytical import choose
-from loopwright.planner.contraction_cost import choice_cycles
-from loopwright.planner.thin_products import TileLimits, thin_tiles
+from loopwright.planner.contraction_plans.analytical import choose
+from loopwright.planner.contraction_plans.contraction_cost import choice_cycles
+from loopwright.planner.contraction_plans.thin_products import TileLimits, thin_tiles
 
 F32 = DTYPES["float32"]
 

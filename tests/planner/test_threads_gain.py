@@ -14,9 +14,9 @@ from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.machines.load import load_machine
 from loopwright.planner import plan_choice
+from loopwright.planner.cost.schedule_cost import schedule_seconds
 from loopwright.planner.generic import default_plan
 from loopwright.planner.plan_choice import ALONE, PLANNED, PlanChoice, choose_plan
-from loopwright.planner.schedule_cost import schedule_seconds
 from loopwright.transform.loop_marks import Parallel, ParallelChunks, Unroll
 from loopwright.transform.skew import Skew
 

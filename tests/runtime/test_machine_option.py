@@ -7,11 +7,11 @@ import pytest
 
 import loopwright as lw
 from loopwright import options
-from loopwright.backends.llvm_emitter import emit_module
+from loopwright.backends.llvm.llvm_emitter import emit_module
 from loopwright.diagnostics import UsageError
 from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.kernel_variant import Algorithm, Broadcast, Packing
-from loopwright.lower.contraction_kernel import lower_contraction
+from loopwright.lower.contraction_nests.contraction_kernel import lower_contraction
 from loopwright.machines.host import host
 from loopwright.runtime.llvm_engine import compile_to_object
 from lower.contractions import kernel_of, ring

@@ -18,7 +18,7 @@ from loopwright.ir.text import stmt_text
 from loopwright.ir.visit import statements
 from loopwright.lower.passes import lower_schedule
 from loopwright.machines.load import load_machine
-from loopwright.planner.stencils import plan_alignment
+from loopwright.planner.loop_plans.stencils import plan_alignment
 from loopwright.transform.loop_marks import Align, Simd
 from loopwright.transform.plan import apply_plan
 from loopwright.transform.skew import Skew

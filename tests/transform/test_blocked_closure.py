@@ -11,7 +11,7 @@ from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.ir.program import Program
 from loopwright.lower.passes import lower_schedule
 from loopwright.machines.host import host
-from loopwright.planner.closures import plan_closures
+from loopwright.planner.loop_plans.closures import plan_closures
 from loopwright.transform.blocked_closure import BlockClosure
 from loopwright.transform.plan import apply_plan, initial_schedule
 from oracle import assert_same_on

@@ -11,7 +11,7 @@ from loopwright.ir.program import Program
 from loopwright.ir.text import stmt_text
 from loopwright.lower.passes import lower_schedule
 from loopwright.machines.load import load_machine
-from loopwright.planner.fetches import plan_fetches
+from loopwright.planner.loop_plans.fetches import plan_fetches
 from loopwright.transform.loop_marks import Parallel, PrefetchRows
 from loopwright.transform.plan import apply_plan
 from loopwright.transform.step import Step

@@ -13,7 +13,7 @@ from loopwright.ir.text import schedule_text
 from loopwright.lower.passes import lower_schedule
 from loopwright.machines.host import host
 from loopwright.machines.load import load_machine
-from loopwright.planner.stencils import plan_stencils
+from loopwright.planner.loop_plans.stencils import plan_stencils
 from loopwright.transform.loop_marks import Parallel
 from loopwright.transform.plan import apply_plan, initial_schedule
 from loopwright.transform.skew import Skew, smallest_skew

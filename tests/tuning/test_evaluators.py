@@ -18,10 +18,10 @@ from loopwright.ir.kernel_variant import Broadcast, Packing
 from loopwright.ir.machine import Machine
 from loopwright.ir.schedule_tree import bands, nodes_of
 from loopwright.machines.load import load_machine
-from loopwright.planner.contraction_cost import choice_cycles
-from loopwright.planner.given_choice import given_choice, plan_of
-from loopwright.planner.loop_steps import loop_steps
-from loopwright.planner.schedule_cost import schedule_seconds
+from loopwright.planner.contraction_plans.contraction_cost import choice_cycles
+from loopwright.planner.contraction_plans.given_choice import given_choice, plan_of
+from loopwright.planner.cost.loop_steps import loop_steps
+from loopwright.planner.cost.schedule_cost import schedule_seconds
 from loopwright.transform.interchange import Interchange
 from loopwright.transform.loop_marks import Parallel, Simd
 from loopwright.transform.plan import Plan, apply_plan

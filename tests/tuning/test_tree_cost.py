@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loopwright.backends.llvm_builder import FunctionBuilder
+from loopwright.backends.llvm.llvm_builder import FunctionBuilder
 from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.machine import Machine
 from loopwright.machines.load import load_machine

@@ -15,7 +15,7 @@ from loopwright.diagnostics import Diagnostic, UsageError
 from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.program import Role
 from loopwright.lower.buffers import stride_name
-from loopwright.planner.call_shape import value_of
+from loopwright.planner.contraction_plans.call_shape import value_of
 from loopwright.runtime.array_arguments import Array as NumpyArray
 from loopwright.runtime.array_arguments import (
     as_operand,

@@ -37,7 +37,7 @@ from loopwright.frontends.c import CFile, CRegion, CVariable, Origin, VariableKi
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Const, Expr, Var
 from loopwright.ir.visit import names
-from loopwright.planner.call_shape import value_of
+from loopwright.planner.contraction_plans.call_shape import value_of
 from loopwright.runtime.array_arguments import Array
 from loopwright.tracebacks import hide_frames, public_edge
 

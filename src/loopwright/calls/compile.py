@@ -21,7 +21,7 @@ from loopwright.ir.gpu_machine import GpuMachine
 from loopwright.ir.machine import Machine
 from loopwright.ir.program import Program
 from loopwright.machines.machine_argument import target_gpu, target_machine
-from loopwright.planner.gpu import gpu_planner
+from loopwright.planner.grid_plans.gpu import gpu_planner
 from loopwright.planner.planners import Planner, given_planner
 from loopwright.runtime.thread_pool import checked_threads, num_threads
 from loopwright.targets import TARGETS, MachineKind

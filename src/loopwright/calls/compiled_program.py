@@ -42,7 +42,7 @@ from loopwright.lower.buffers import specialise
 from loopwright.machines.machine_argument import require_runnable
 from loopwright.memo import BoundedCache, computed_once
 from loopwright.pipeline import compile_program
-from loopwright.planner.call_shape import value_of
+from loopwright.planner.contraction_plans.call_shape import value_of
 from loopwright.planner.planners import Planner, given_planner, model_planner
 from loopwright.runtime.address import data_address
 from loopwright.runtime.array_arguments import element_strides

@@ -22,12 +22,12 @@ from loopwright.ir.contraction import Contraction
 from loopwright.ir.contraction_shape import ContractionShape
 from loopwright.ir.kernel_variant import Algebra, Initial
 from loopwright.kernels import contraction_kernel, elementwise_nest, nest_kernel, thread_pool
-from loopwright.lower.contraction_parts import Fill, split_contraction
-from loopwright.lower.launch import launch
-from loopwright.planner.analytical import Choice, choose
-from loopwright.planner.call_shape import contraction_shape, value_of
-from loopwright.planner.explain import log_plan
-from loopwright.planner.vectors import crosses_columns
+from loopwright.lower.contraction_nests.contraction_parts import Fill, split_contraction
+from loopwright.lower.contraction_nests.launch import launch
+from loopwright.planner.contraction_plans.analytical import Choice, choose
+from loopwright.planner.contraction_plans.call_shape import contraction_shape, value_of
+from loopwright.planner.contraction_plans.explain import log_plan
+from loopwright.planner.contraction_plans.vectors import crosses_columns
 from loopwright.tuning.recall import origin_line, recorded_choice
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ _NO_TABLE = np.zeros(0, dtype=np.int64)
 
 
 class ContractionUnit:
-    """The code around and of one contraction: see lower/contraction_parts."""
+    """The code around and of one contraction: see lower/contraction_nests/contraction_parts."""
 
     def __init__(
         self,
@@ -132,7 +132,8 @@ class ContractionUnit:
         if self._plan is None:
             made = choose(*given, reassoc=reassoc)
             return recorded_choice(made, *given, reassoc=reassoc) or (made, None)
-        from loopwright.planner.given_choice import given_choice  # lazy: plans load isl
+        # lazy: plans load isl
+        from loopwright.planner.contraction_plans.given_choice import given_choice
 
         return given_choice(self._plan, *given, reassoc=reassoc), None
 
@@ -177,7 +178,8 @@ class ContractionUnit:
         choice, record = self._chosen(params, strides, threads)
         if choice is None:
             return "nothing to compute"
-        from loopwright.planner.explain import explain_choice  # lazy: for reports only
+        # lazy: for reports only
+        from loopwright.planner.contraction_plans.explain import explain_choice
 
         told = explain_choice(choice, self._machine)
         return told if record is None else f"{told}\n{origin_line(record)}"

@@ -10,8 +10,8 @@ import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from loopwright.backends.c_dialect import CUDA
-from loopwright.backends.device_module import emit_kernels
+from loopwright.backends.c_text.c_dialect import CUDA
+from loopwright.backends.device_text.device_module import emit_kernels
 from loopwright.calls.einsum_call import (
     Scaling,
     algebra_of,
@@ -29,13 +29,13 @@ from loopwright.ir.grid_registers import relieved
 from loopwright.ir.kernel_variant import Algebra, Initial
 from loopwright.lazy_dataclass import dataclass
 from loopwright.log import log
-from loopwright.lower.grid_elements import lower_grid_elements
-from loopwright.lower.grid_launch import elements_launch, product_launch
-from loopwright.lower.grid_product import lower_grid_product
-from loopwright.lower.split_kernels import split_kernels
+from loopwright.lower.grid_nests.grid_elements import lower_grid_elements
+from loopwright.lower.grid_nests.grid_launch import elements_launch, product_launch
+from loopwright.lower.grid_nests.grid_product import lower_grid_product
+from loopwright.lower.grid_nests.split_kernels import split_kernels
 from loopwright.machines.machine_argument import target_gpu
 from loopwright.memo import BoundedCache
-from loopwright.planner.grid_products import GridChoice, choose_grid
+from loopwright.planner.grid_plans.grid_products import GridChoice, choose_grid
 from loopwright.runtime.cuda_driver import CudaDevice
 from loopwright.runtime.cuda_executable import CudaExecutable
 from loopwright.runtime.device_arrays import DeviceArray
@@ -150,7 +150,7 @@ def device_choice(call: DeviceCall) -> GridChoice:
     given = call.shape, call.algebra, machine, alignment
     if call.plan is None:
         return choose_grid(*given)
-    from loopwright.planner.given_grid import given_grid_choice  # lazy: plans load isl
+    from loopwright.planner.grid_plans.given_grid import given_grid_choice  # lazy: plans load isl
 
     choice = given_grid_choice(call.plan, *given)
     require_fit(grid_executable(choice.kernel).program, machine)

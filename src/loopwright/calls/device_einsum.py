@@ -209,7 +209,7 @@ def device_einsum_plan(
     device = cuda_device(views[0].device)
     given = scaling, device, 0
     call = DeviceCall(made.names, views, result, made.ring, made.accumulator, *given)
-    from loopwright.planner.given_grid import grid_plan_of  # lazy: plans load isl
+    from loopwright.planner.grid_plans.given_grid import grid_plan_of  # lazy: plans load isl
 
     return grid_plan_of(device_choice(call))
 

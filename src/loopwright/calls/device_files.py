@@ -8,10 +8,14 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 
-from loopwright.backends.c_dialect import Dialect
-from loopwright.backends.c_syntax import identifiers
-from loopwright.backends.device_host import HostFunction, emit_cuda_file, emit_opencl_host
-from loopwright.backends.device_module import emit_kernels
+from loopwright.backends.c_text.c_dialect import Dialect
+from loopwright.backends.c_text.c_syntax import identifiers
+from loopwright.backends.device_text.device_host import (
+    HostFunction,
+    emit_cuda_file,
+    emit_opencl_host,
+)
+from loopwright.backends.device_text.device_module import emit_kernels
 from loopwright.calls.splice import MARKER, Optimised, spliced
 from loopwright.diagnostics import UsageError
 from loopwright.frontends.c import CFile

@@ -213,7 +213,7 @@ def einsum_plan(
         return device_einsum_plan(subscripts, operands, semiring, out, *given)
     made = prepared(subscripts, operands, semiring, out, scaling, accum_dtype, threads, asked)
     _require_pair(made.call)
-    from loopwright.planner.given_choice import plan_of  # lazy: plans load isl
+    from loopwright.planner.contraction_plans.given_choice import plan_of  # lazy: plans load isl
 
     return plan_of(choice_of(made.call))
 

@@ -13,10 +13,10 @@ from loopwright.faults import FAULTS, survive
 from loopwright.ir.dtypes import dtype_of
 from loopwright.ir.kernel_variant import Initial
 from loopwright.kernels import Unproven, contraction_kernel, thread_pool
-from loopwright.lower.launch import launch
+from loopwright.lower.contraction_nests.launch import launch
 from loopwright.memo import BoundedCache
-from loopwright.planner.analytical import Choice, choose
-from loopwright.planner.explain import log_plan
+from loopwright.planner.contraction_plans.analytical import Choice, choose
+from loopwright.planner.contraction_plans.explain import log_plan
 from loopwright.runtime.array_arguments import Array
 from loopwright.runtime.kernel import BoundKernel
 from loopwright.tuning.recall import recorded_choice
@@ -132,7 +132,8 @@ def choice_of(call: EinsumCall) -> Choice:
         made = choose(*given, reassoc=True)
         recorded = recorded_choice(made, *given, reassoc=True)
         return made if recorded is None else recorded[0]
-    from loopwright.planner.given_choice import given_choice  # lazy: plans load isl
+    # lazy: plans load isl
+    from loopwright.planner.contraction_plans.given_choice import given_choice
 
     given = call.shape, call.algebra, call.machine, call.threads
     return given_choice(call.plan, *given, reassoc=True)

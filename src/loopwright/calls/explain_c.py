@@ -9,8 +9,8 @@ from loopwright.analysis.find_contractions import explain
 from loopwright.analysis.legality import Witness, carried_by, witness
 from loopwright.analysis.reductions import reductions, relaxed_dependences
 from loopwright.analysis.size_estimates import bytes_of, likely_sizes
-from loopwright.backends.athread_module import scratchpad_report
-from loopwright.backends.c_elementary import own_functions
+from loopwright.backends.athread.athread_module import scratchpad_report
+from loopwright.backends.c_text.c_elementary import own_functions
 from loopwright.calls.explain_kernels import kernel_lines, register_lines
 from loopwright.calls.splice import Optimised, region_program
 from loopwright.frontends.c import CRegion
@@ -23,9 +23,9 @@ from loopwright.ir.program import Program, Role
 from loopwright.ir.schedule_tree import loop_names
 from loopwright.ir.text import expr_text, schedule_text
 from loopwright.pipeline import compile_program
+from loopwright.planner.cost.predict import predicted
 from loopwright.planner.plan_choice import choose_plan
 from loopwright.planner.planners import Planner
-from loopwright.planner.predict import predicted
 
 __all__ = ["as_written", "explain_on_gpu", "explain_region"]
 

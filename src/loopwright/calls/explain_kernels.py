@@ -27,7 +27,7 @@ from loopwright.ir.schedule_tree import Band, bands, nodes_of
 from loopwright.ir.text import expr_text
 from loopwright.ir.time_stencil import TimeTiles
 from loopwright.ir.visit import statements
-from loopwright.planner.block_shapes import rank_block_shapes
+from loopwright.planner.grid_plans.block_shapes import rank_block_shapes
 from loopwright.transform.plan import Plan
 from loopwright.transform.register_limits import CapRegisters, KeepInMemory
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 
 from loopwright.analysis.size_estimates import average_trips, bounded_sizes, likely_sizes
-from loopwright.backends.athread_module import MeshFunction
-from loopwright.backends.c_syntax import c_type
+from loopwright.backends.athread.athread_module import MeshFunction
+from loopwright.backends.c_text.c_syntax import c_type
 from loopwright.calls.explain_c import as_written
 from loopwright.calls.mesh_prediction import team_of_function
 from loopwright.calls.splice import Optimised, optimise_region
@@ -31,10 +31,10 @@ from loopwright.ir.schedule_tree import Sequence as InOrder
 from loopwright.ir.text import schedule_text
 from loopwright.machines.dma_model import DmaRequest, request_service_cycles
 from loopwright.machines.mesh_timeline import MeshPrediction, TeamRun, each_event, predict_teams
-from loopwright.planner.mesh_dry_run import ARGUMENTS
-from loopwright.planner.mesh_room import scratchpad_room
-from loopwright.planner.mesh_stencils import stencil_prices
-from loopwright.planner.mesh_work import DataDependent
+from loopwright.planner.mesh_plans.mesh_dry_run import ARGUMENTS
+from loopwright.planner.mesh_plans.mesh_room import scratchpad_room
+from loopwright.planner.mesh_plans.mesh_stencils import stencil_prices
+from loopwright.planner.mesh_plans.mesh_work import DataDependent
 from loopwright.planner.planners import Planner
 from loopwright.tables import table_lines
 from loopwright.transform.plan import apply_steps, initial_schedule

@@ -17,7 +17,7 @@ from loopwright.diagnostics import ToolchainError, UsageError
 from loopwright.frontends.c import CFile, CVariable, Origin, VariableKind
 from loopwright.ir.expr import Expr, Var
 from loopwright.machines.machine_argument import target_machine
-from loopwright.planner.call_shape import value_of
+from loopwright.planner.contraction_plans.call_shape import value_of
 from loopwright.planner.source_order import source_order
 from loopwright.runtime.address import data_address
 from loopwright.runtime.thread_pool import num_threads

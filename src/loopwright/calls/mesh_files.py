@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from loopwright.backends.athread_module import emit_header, emit_master, emit_slave
+from loopwright.backends.athread.athread_module import emit_header, emit_master, emit_slave
 from loopwright.calls.device_files import MADE, goal, has_main, stem_of, words
 from loopwright.calls.splice import Optimised, spliced
 from loopwright.diagnostics import UsageError

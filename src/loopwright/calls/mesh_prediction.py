@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from loopwright.backends.athread_module import MeshFunction
+from loopwright.backends.athread.athread_module import MeshFunction
 from loopwright.diagnostics import UsageError
 from loopwright.ir.mesh_machine import MeshMachine
 from loopwright.machines.mesh_timeline import TeamRun
-from loopwright.planner.mesh_dry_run import dry_run
-from loopwright.planner.mesh_work import index_function
+from loopwright.planner.mesh_plans.mesh_dry_run import dry_run
+from loopwright.planner.mesh_plans.mesh_work import index_function
 
 __all__ = ["team_of_function"]
 

@@ -27,7 +27,7 @@ from loopwright.ir.program import Program, Role
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.text import program_text
 from loopwright.pipeline import Compilation, compile_contraction, compile_program
-from loopwright.planner.analytical import Choice
+from loopwright.planner.contraction_plans.analytical import Choice
 from loopwright.planner.planners import given_planner, model_planner
 from loopwright.runtime.array_arguments import Array
 from loopwright.transform.plan import Plan, apply_plan

@@ -13,7 +13,7 @@ from loopwright.diagnostics import UsageError
 from loopwright.frontends.c import CRegion, CVariable, VariableKind
 from loopwright.ir.expr import Expr
 from loopwright.ir.visit import names
-from loopwright.planner.call_shape import value_of
+from loopwright.planner.contraction_plans.call_shape import value_of
 from loopwright.runtime.array_arguments import Array
 
 __all__ = ["RegionArguments"]

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from loopwright.frontends.source_tree import SourceTree
     from loopwright.ir.loops import LoopNest
     from loopwright.ir.machine import Machine
-    from loopwright.planner.choice import Choice
+    from loopwright.planner.contraction_plans.choice import Choice
     from loopwright.transform.plan import Plan
     from loopwright.tuning.records import Record
     from loopwright.tuning.tasks import Task
@@ -438,7 +438,8 @@ class Specialisation:
         if unit is not None:
             choice = unit.choice(params, strides, threads)
             if choice is not None:
-                from loopwright.planner.given_choice import plan_of  # lazy: plans load isl
+                # lazy: plans load isl
+                from loopwright.planner.contraction_plans.given_choice import plan_of
 
                 return plan_of(choice)
         recorded = self._recorded(params, strides, threads)

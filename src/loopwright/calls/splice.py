@@ -13,11 +13,11 @@ import re
 from dataclasses import replace
 from typing import NoReturn
 
-from loopwright.backends.athread_module import MeshFunction
-from loopwright.backends.c_dialect import C, Dialect
-from loopwright.backends.c_module import RegionSurroundings, emit_call, emit_region
-from loopwright.backends.c_syntax import as_identifier, identifiers
-from loopwright.backends.device_host import HostFunction, parameter_types
+from loopwright.backends.athread.athread_module import MeshFunction
+from loopwright.backends.c_text.c_dialect import C, Dialect
+from loopwright.backends.c_text.c_module import RegionSurroundings, emit_call, emit_region
+from loopwright.backends.c_text.c_syntax import as_identifier, identifiers
+from loopwright.backends.device_text.device_host import HostFunction, parameter_types
 from loopwright.calls.device_transfers import transfers
 from loopwright.diagnostics import Diagnostic, SourceError
 from loopwright.frontends.c import CFile, CRegion, Origin, VariableKind
@@ -35,10 +35,10 @@ from loopwright.ir.schedule import Schedule
 from loopwright.ir.visit import expressions, names, statements
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.buffers import contiguous, row_major
+from loopwright.lower.grid_nests.split_kernels import split_kernels
 from loopwright.lower.origins import origins
-from loopwright.lower.split_kernels import split_kernels
 from loopwright.pipeline import Compilation, TooHard, compile_program
-from loopwright.planner.mesh import mesh_planner
+from loopwright.planner.mesh_plans.mesh import mesh_planner
 from loopwright.planner.planners import Planner, unchanged_planner
 from loopwright.targets import TARGETS, MachineKind, mesh_function, tells_more, told_to_c
 from loopwright.transform.isl_yaml import schedule_yaml

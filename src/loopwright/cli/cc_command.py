@@ -34,8 +34,8 @@ from loopwright.ir.grid_check import require_fit
 from loopwright.ir.machine import Machine
 from loopwright.ir.mesh_machine import MeshMachine
 from loopwright.machines.machine_argument import target_gpu, target_machine, target_mesh
-from loopwright.planner.gpu import gpu_planner
-from loopwright.planner.mesh import mesh_planner_of
+from loopwright.planner.grid_plans.gpu import gpu_planner
+from loopwright.planner.mesh_plans.mesh import mesh_planner_of
 from loopwright.planner.planners import (
     Planner,
     given_planner,

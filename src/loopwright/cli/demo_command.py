@@ -18,7 +18,7 @@ from loopwright.frontends.einsum_syntax import parse_subscripts
 from loopwright.ir.dtypes import DTYPES
 from loopwright.lazy_dataclass import dataclass
 from loopwright.machines.machine_argument import target_machine
-from loopwright.planner.explain import explain_choice
+from loopwright.planner.contraction_plans.explain import explain_choice
 from loopwright.runtime.thread_pool import num_threads
 from loopwright.tables import table_lines
 

@@ -23,7 +23,7 @@ from loopwright.diagnostics import UsageError
 from loopwright.frontends.c import read_c
 from loopwright.ir.machine import Machine
 from loopwright.machines.machine_argument import require_runnable, target_gpu, target_mesh
-from loopwright.planner.mesh import mesh_planner_of
+from loopwright.planner.mesh_plans.mesh import mesh_planner_of
 from loopwright.targets import TARGETS, MachineKind
 
 __all__ = ["add_arguments", "run"]

@@ -2,7 +2,7 @@
 
 The loops of each bundle are linearised: a linear index counts through the bundle's loops in their
 order, the last one fastest. Which operand plays left, and the order of loops inside a bundle, are
-free choices that decide how memory is met: see planner/arrange.
+free choices that decide how memory is met: see planner/contraction_plans/arrange.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which kernels of products a GPU can run: what `lower/grid_product` takes for granted of them.
+"""Which kernels of products a GPU can run: what `grid_nests/grid_product` takes for granted.
 
 `tile_fault` knows tiles and threads only, `kernel_fault` element types as well: each gives the
 first reason against a kernel, or None. `require_fit` holds any kernel against the machine.

@@ -98,7 +98,7 @@ def _product_faults(kernel: ContractionKernel) -> Iterator[str]:
     if variant.group > 1 or variant.flipped:
         yield from _dot_faults(kernel)
     if variant.guarded and (not is_uniform or not _may_be_guarded(kernel)):
-        yield "guards are for packed minima and maxima in one type, see lower/operand_scan"
+        yield "guards are for packed minima and maxima in one type, see operand_scan"
 
 
 def _dot_faults(kernel: ContractionKernel) -> Iterator[str]:

@@ -103,9 +103,13 @@ class KernelVariant:
     parallel: str = "none"  # the bundle that threads share out: "none", "i", "j", "batch"
     group: int = 1  # steps of p that one dot instruction takes
     runs: bool = True  # vectors of out along j are runs of unit stride
-    flipped: bool = False  # bytes of left are packed with their sign bit turned, see lower/combine
+    flipped: bool = (
+        False  # bytes of left are packed with their sign bit turned, see contraction_nests/combine
+    )
     apart: bool = False  # steps of p that COLUMNS takes together lie in different parts of p
-    guarded: bool = False  # cheaper operators where the data allow them, see lower/operand_scan
+    guarded: bool = (
+        False  # cheaper operators where the data allow them, see contraction_nests/operand_scan
+    )
 
     @property
     def columns(self) -> int:

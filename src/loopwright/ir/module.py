@@ -27,7 +27,7 @@ class Module:
     """The text of one kernel in a target's language.
 
     The entry takes (launch, team, thread, buffer...): `launch` points to the int64 scalars, `team`
-    to the thread team (see backends/llvm_team), `thread` is the number of the calling thread.
+    to the thread team (see backends/llvm/llvm_team), `thread` is the number of the calling thread.
     `<entry>_scratch(launch)` and `<entry>_private(launch)` return the bytes of scratch memory the
     call needs once and once per thread.
     """

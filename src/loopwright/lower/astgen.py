@@ -31,10 +31,10 @@ from loopwright.lower.buffers import (
     scalar_names,
 )
 from loopwright.lower.build import seq
-from loopwright.lower.contraction_nest import placeholder
+from loopwright.lower.contraction_nests.contraction_nest import placeholder
 from loopwright.lower.left_out_loops import only_value, parts_of_band, statements_below
 from loopwright.lower.linear_forms import add_constant, normal
-from loopwright.lower.stage_boxes import BoxStaging
+from loopwright.lower.mesh_nests.stage_boxes import BoxStaging
 
 __all__ = ["GeneratedLoops", "generate_loops"]
 

@@ -32,37 +32,37 @@ from loopwright.lazy_dataclass import dataclass
 from loopwright.log import dump
 from loopwright.lower.absorb_zeros import absorb_zeros
 from loopwright.lower.astgen import GeneratedLoops, generate_loops
-from loopwright.lower.contraction_kernel import kernel_of, lower_contraction
-from loopwright.lower.contraction_nest import insert_contractions
-from loopwright.lower.diagonal_strips import diagonals
+from loopwright.lower.contraction_nests.contraction_kernel import kernel_of, lower_contraction
+from loopwright.lower.contraction_nests.contraction_nest import insert_contractions
+from loopwright.lower.contraction_nests.panels_ahead import panels_ahead
 from loopwright.lower.drop_copies import drop_copies
-from loopwright.lower.grid_closure import lower_grid_closure
-from loopwright.lower.grid_time_tiles import lower_grid_time_tiles
+from loopwright.lower.grid_nests.grid_closure import lower_grid_closure
+from loopwright.lower.grid_nests.grid_time_tiles import lower_grid_time_tiles
+from loopwright.lower.grid_nests.map_to_grid import map_to_grid
+from loopwright.lower.grid_nests.stage_arrays import stage_arrays
 from loopwright.lower.hoist_copies import hoist_copies
 from loopwright.lower.insert_prefetches import insert_prefetches
-from loopwright.lower.keep_own_parts import keep_own_parts
-from loopwright.lower.lower_closure import lower_closure
-from loopwright.lower.lower_time_tiles import lower_time_tiles
-from loopwright.lower.map_to_grid import map_to_grid
-from loopwright.lower.map_to_mesh import COLUMN, ROW, is_mapped_to_mesh, map_to_mesh
-from loopwright.lower.name_compared import name_compared
-from loopwright.lower.narrow_selections import narrow_selections
-from loopwright.lower.overlap_boxes import overlap_boxes
-from loopwright.lower.panels_ahead import panels_ahead
-from loopwright.lower.predictive_commoning import predictive_commoning
-from loopwright.lower.promote_registers import promote_registers, promote_scalars
-from loopwright.lower.register_tiles import register_tiles
-from loopwright.lower.scale_parts import scale_parts
-from loopwright.lower.separate_full_tiles import separate_full_tiles
+from loopwright.lower.mesh_nests.keep_own_parts import keep_own_parts
+from loopwright.lower.mesh_nests.map_to_mesh import COLUMN, ROW, is_mapped_to_mesh, map_to_mesh
+from loopwright.lower.mesh_nests.overlap_boxes import overlap_boxes
+from loopwright.lower.mesh_nests.register_tiles import register_tiles
+from loopwright.lower.mesh_nests.scale_parts import scale_parts
+from loopwright.lower.mesh_nests.transpose_parts import transpose_parts
 from loopwright.lower.short_regions import enough_work, share_where_worth
 from loopwright.lower.simplify import simplify, simplify_divisions
 from loopwright.lower.skip_idle_loops import skip_idle_loops
-from loopwright.lower.stage_arrays import stage_arrays
-from loopwright.lower.stream_time_tiles import stream_time_tiles
-from loopwright.lower.transpose_parts import transpose_parts
+from loopwright.lower.tiles.diagonal_strips import diagonals
+from loopwright.lower.tiles.lower_closure import lower_closure
+from loopwright.lower.tiles.lower_time_tiles import lower_time_tiles
+from loopwright.lower.tiles.separate_full_tiles import separate_full_tiles
+from loopwright.lower.tiles.stream_time_tiles import stream_time_tiles
+from loopwright.lower.tiles.whole_strips import whole_strips
+from loopwright.lower.values.name_compared import name_compared
+from loopwright.lower.values.narrow_selections import narrow_selections
+from loopwright.lower.values.predictive_commoning import predictive_commoning
+from loopwright.lower.values.promote_registers import promote_registers, promote_scalars
 from loopwright.lower.vectorize import peel_for_alignment, unroll, vectorize
 from loopwright.lower.vectorize_outer import vectorize_outer
-from loopwright.lower.whole_strips import whole_strips
 from loopwright.lower.work_distribution import (
     balance_triangles,
     coarsen_parallel_loops,
@@ -234,10 +234,10 @@ _CLOSURE_PASSES = (_SIMPLIFY, _LOWER_TO_SPMD)
 def lower_schedule(schedule: Schedule) -> LoopNest:
     """The loop nest of a schedule.
 
-    Of a whole contraction it is that of its kernel, by offset tables: see lower/contraction_parts
-    for what stands around it, and lower/launch for its arguments. With a parallel loop in it the
-    nest is for any number of threads that enter it together; without one it is for one thread.
-    Vector loops have constant extent and hold stores and lets only.
+    Of a whole contraction it is that of its kernel, by offset tables: see contraction_parts for
+    what stands around it, and launch for its arguments (both in contraction_nests). With a parallel
+    loop in it the nest is for any number of threads that enter it together; without one it is for
+    one thread. Vector loops have constant extent and hold stores and lets only.
     """
     return replace(_lowered(schedule), registers=schedule.registers)
 

@@ -26,7 +26,7 @@ from loopwright.ir.visit import (
 )
 from loopwright.lower.build import names_bound
 from loopwright.lower.statement_uses import conjuncts
-from loopwright.lower.strips import written
+from loopwright.lower.values.strips import written
 
 __all__ = ["skip_idle_loops"]
 

@@ -16,7 +16,7 @@ from loopwright.ir.expr import Binary, Const, Expr, Unary, Var
 from loopwright.ir.loops import Block, For, If, LoopNest, Mark, Stmt
 from loopwright.ir.visit import names, rebuild, statements, walk
 from loopwright.lower.build import names_bound
-from loopwright.lower.strips import change_loops
+from loopwright.lower.values.strips import change_loops
 
 __all__ = ["unswitch_loops"]
 

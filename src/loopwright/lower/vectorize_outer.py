@@ -48,9 +48,9 @@ from loopwright.lower.build import (
     substitute_statement,
     vector,
 )
-from loopwright.lower.element_scalars import elements_as_scalars
 from loopwright.lower.linear_forms import normal
-from loopwright.lower.moving_windows import has_neighbours, moved_along, windows
+from loopwright.lower.values.element_scalars import elements_as_scalars
+from loopwright.lower.values.moving_windows import has_neighbours, moved_along, windows
 from loopwright.lower.vectorize import strip_mine
 
 __all__ = ["has_room", "vectorize_outer"]

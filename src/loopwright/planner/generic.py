@@ -26,15 +26,18 @@ from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.lazy_dataclass import dataclass
 from loopwright.log import log
-from loopwright.planner.affine import plan_marks, plan_order
-from loopwright.planner.closures import plan_closures
-from loopwright.planner.crowded_loops import plan_crowded_loops
 from loopwright.planner.draft import Draft
-from loopwright.planner.fetches import plan_fetches
-from loopwright.planner.inner_contractions import plan_contractions, plan_text_contractions
-from loopwright.planner.pipelines import plan_pipelines
+from loopwright.planner.loop_plans.affine import plan_marks, plan_order
+from loopwright.planner.loop_plans.closures import plan_closures
+from loopwright.planner.loop_plans.crowded_loops import plan_crowded_loops
+from loopwright.planner.loop_plans.fetches import plan_fetches
+from loopwright.planner.loop_plans.inner_contractions import (
+    plan_contractions,
+    plan_text_contractions,
+)
+from loopwright.planner.loop_plans.pipelines import plan_pipelines
+from loopwright.planner.loop_plans.stencils import plan_alignment, plan_stencils
 from loopwright.planner.region_work import plan_regions
-from loopwright.planner.stencils import plan_alignment, plan_stencils
 from loopwright.transform.plan import Plan
 from loopwright.transform.schedule_legality import initial_schedule, restarted
 from loopwright.transform.step import Step

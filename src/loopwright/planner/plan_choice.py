@@ -1,6 +1,6 @@
 """Which plan a program gets: the planners' own, marks on its loops, or the order of its source.
 
-All are priced by one closed form (planner/schedule_cost) at likely sizes. A plan that changes the
+All are priced by one closed form (cost/schedule_cost) at likely sizes. A plan that changes the
 order of loops, copies them or takes them out is taken only where it is expected to take at most
 0.95 of the time of the source order: what is nearly as fast there is also surer, shorter and sooner
 compiled. On several threads it must not be much slower on one, either. Where it is not worth it,
@@ -35,14 +35,14 @@ from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.lazy_dataclass import dataclass
 from loopwright.log import log
+from loopwright.planner.cost.schedule_cost import schedule_seconds
 from loopwright.planner.draft import Draft
-from loopwright.planner.fetches import plan_fetches
 from loopwright.planner.generic import OnFault, composed_plan, extend_plan
+from loopwright.planner.loop_plans.fetches import plan_fetches
+from loopwright.planner.loop_plans.short_loops import has_short_loops
+from loopwright.planner.loop_plans.stencils import plan_alignment, plan_stencils
 from loopwright.planner.region_work import plan_regions
-from loopwright.planner.schedule_cost import schedule_seconds
-from loopwright.planner.short_loops import has_short_loops
 from loopwright.planner.source_order import source_order
-from loopwright.planner.stencils import plan_alignment, plan_stencils
 from loopwright.transform.distance_splitting import SplitByDistance
 from loopwright.transform.interchange import Interchange
 from loopwright.transform.loop_marks import (

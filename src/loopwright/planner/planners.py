@@ -24,8 +24,8 @@ from loopwright.ir.schedule import Schedule
 from loopwright.log import log
 from loopwright.planner.draft import Draft
 from loopwright.planner.generic import default_plan, extend_plan
-from loopwright.planner.grid_layout import plan_grid_layout
-from loopwright.planner.grid_staging import plan_grid_registers, plan_grid_staging
+from loopwright.planner.grid_plans.grid_layout import plan_grid_layout
+from loopwright.planner.grid_plans.grid_staging import plan_grid_registers, plan_grid_staging
 from loopwright.planner.plan_choice import choose_plan
 from loopwright.planner.source_order import source_order
 from loopwright.transform.interchange import open_chains

@@ -19,8 +19,8 @@ from loopwright.ir.loops import Mark
 from loopwright.ir.machine import Machine
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.schedule_tree import Band, bands, directions, nodes_of, path_to
+from loopwright.planner.cost.schedule_cost import schedule_seconds
 from loopwright.planner.draft import Draft
-from loopwright.planner.schedule_cost import schedule_seconds
 from loopwright.transform.loop_marks import ShareFrom
 from loopwright.transform.schedule_legality import open_bands
 from loopwright.transform.step import Step

@@ -21,8 +21,8 @@ from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.schedule_tree import Band, Leaf, Node, bands, nodes_of
 from loopwright.log import log
-from loopwright.planner.affine import mark_simd, promote_to_registers
 from loopwright.planner.draft import Draft
+from loopwright.planner.loop_plans.affine import mark_simd, promote_to_registers
 from loopwright.transform.loop_marks import Parallel
 from loopwright.transform.plan import Plan, initial_schedule
 from loopwright.transform.schedule_legality import open_bands

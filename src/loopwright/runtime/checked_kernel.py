@@ -16,7 +16,7 @@ from loopwright.runtime.thread_pool import Pool
 __all__ = ["CheckedKernel"]
 
 Launch = np.ndarray[Any, np.dtype[np.int64]]
-_RECORD = 5  # words of a violation, the last scalars (see backends/llvm_bounds_check)
+_RECORD = 5  # words of a violation, the last scalars (see backends/llvm/llvm_bounds_check)
 
 
 class CheckedKernel(CompiledKernel):

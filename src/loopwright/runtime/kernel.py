@@ -26,7 +26,7 @@ _pointer = ctypes.c_void_p
 
 
 class CompiledKernel:
-    """The entry points of one module (see backends/llvm_entry)."""
+    """The entry points of one module (see backends/llvm/llvm_entry)."""
 
     __slots__ = (
         "_call",

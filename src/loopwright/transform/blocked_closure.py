@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 
-_RESERVED = "closure_"  # the names of lower/lower_closure
+_RESERVED = "closure_"  # the names of lower/tiles/lower_closure
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class MapClosure(Step):
             yield cls(found.statement, 16, 32, 32, 4, 4, 4, 1)
 
 
-_SUB = 16  # of lower/grid_closure
+_SUB = 16  # of lower/grid_nests/grid_closure
 
 
 def _tile(step: MapClosure) -> GridVariant:

@@ -41,7 +41,7 @@ class Diagonals(Step):
     refuses:  IllegalStep with a dependence inside of a diagonal, or from a later one
 
     Values pass from diagonal to diagonal in buffers of R x C elements, and from there to their
-    arrays (lower/diagonal_strips). Loops that have no such form in the end run as they stand.
+    arrays (lower/tiles/diagonal_strips). Loops that have no such form in the end run as they stand.
     """
 
     kind: ClassVar[str] = "diagonals"

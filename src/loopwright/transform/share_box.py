@@ -95,7 +95,7 @@ class ShareBox(Step):
         axis = Axis(self.axis)
         cores = columns if axis is Axis.ROW else rows
         parts = self._parts(schedule)
-        # Cores transpose parts that lie across the lanes (`lower/transpose_parts`).
+        # Cores transpose parts that lie across the lanes (`lower/mesh_nests/transpose_parts`).
         read = [named_access(schedule.program, name) for name in self.accesses]
         is_turned = axis is not Axis.MESH and is_across_lanes(schedule.program, read)
         unit = self._lanes(schedule) if is_turned else 1

@@ -1,7 +1,7 @@
 """StageArray: what an iteration of a loop reads of an array, in memory of the block.
 
 What is brought in and why that is legal stands here; how the copy is written is up to the lowering
-for the space (`lower/stage_arrays` for the shared memory of a GPU).
+for the space (`lower/grid_nests/stage_arrays` for the shared memory of a GPU).
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from loopwright.diagnostics import UsageError
 from loopwright.ir.contraction_shape import ContractionShape
 from loopwright.ir.kernel_variant import Algebra, Algorithm, Broadcast, KernelVariant, Packing
 from loopwright.ir.machine import Machine
-from loopwright.planner.given_choice import given_choice, plan_of
+from loopwright.planner.contraction_plans.given_choice import given_choice, plan_of
 from loopwright.transform.plan import Plan
 
 __all__ = ["contraction_neighbours", "other_blocks", "other_variants"]

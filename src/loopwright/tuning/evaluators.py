@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import TypeAlias
 
 from loopwright.ir.schedule import Schedule
-from loopwright.planner.schedule_cost import schedule_seconds
+from loopwright.planner.cost.schedule_cost import schedule_seconds
 from loopwright.transform.contract import Contract
 from loopwright.transform.plan import Plan
 from loopwright.tuning.candidate_worker import Limits, Lost, Worker

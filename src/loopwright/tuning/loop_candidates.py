@@ -25,10 +25,10 @@ from loopwright.ir.islkit import ISL_QUOTA, GaveUp, bounded
 from loopwright.ir.machine import Machine
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
-from loopwright.planner.affine import plan_marks
 from loopwright.planner.draft import Draft
-from loopwright.planner.fetches import plan_fetches
-from loopwright.planner.stencils import plan_alignment
+from loopwright.planner.loop_plans.affine import plan_marks
+from loopwright.planner.loop_plans.fetches import plan_fetches
+from loopwright.planner.loop_plans.stencils import plan_alignment
 from loopwright.transform.blocked_closure import BlockClosure
 from loopwright.transform.contract import Contract
 from loopwright.transform.interchange import Interchange, open_chains

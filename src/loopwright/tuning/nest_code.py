@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import prod
 
-from loopwright.backends import llvm_arithmetic as arithmetic
-from loopwright.backends.llvm_builder import (
+from loopwright.backends.llvm import llvm_arithmetic as arithmetic
+from loopwright.backends.llvm.llvm_builder import (
     FunctionBuilder,
     SSAValue,
     literal,

@@ -24,7 +24,7 @@ from loopwright.ir.evaluate import evaluate
 from loopwright.ir.interpret import interpret_program
 from loopwright.ir.islkit import ISL_QUOTA, GaveUp, bounded, holds
 from loopwright.lazy_dataclass import dataclass
-from loopwright.planner.choice import lanes_of
+from loopwright.planner.contraction_plans.choice import lanes_of
 from loopwright.runtime.array_arguments import Array, element_strides
 from loopwright.transform.plan import Plan
 from loopwright.tuning.tasks import Bench, ContractionTask, Measurable, ProgramTask

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from loopwright.backends import llvm_arithmetic as arithmetic
-from loopwright.backends import llvm_functions as functions
-from loopwright.backends.llvm_builder import (
+from loopwright.backends.llvm import llvm_arithmetic as arithmetic
+from loopwright.backends.llvm import llvm_functions as functions
+from loopwright.backends.llvm.llvm_builder import (
     FunctionBuilder,
     SSAValue,
     intrinsic_suffix,

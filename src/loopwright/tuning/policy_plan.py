@@ -13,7 +13,7 @@ from dataclasses import replace
 from loopwright.diagnostics import UsageError
 from loopwright.ir.contraction_shape import Dim
 from loopwright.ir.kernel_variant import Algorithm
-from loopwright.planner.given_choice import given_choice, plan_of
+from loopwright.planner.contraction_plans.given_choice import given_choice, plan_of
 from loopwright.transform.plan import Plan
 from loopwright.tuning.loop_tree import LoopTree
 from loopwright.tuning.policy import Policy

@@ -8,7 +8,7 @@ instructions, allocates registers and schedules.
 
 from __future__ import annotations
 
-from loopwright.backends.llvm_builder import FunctionBuilder
+from loopwright.backends.llvm.llvm_builder import FunctionBuilder
 from loopwright.ir.expr import Binary, Call, Cast, Const, Expr, Load, Select, Unary, Var
 from loopwright.ir.loops import Mark
 from loopwright.ir.machine import Machine

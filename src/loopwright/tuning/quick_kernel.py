@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from loopwright.backends.llvm_emitter import emit_module
-from loopwright.backends.llvm_entry import entry_symbols
+from loopwright.backends.llvm.llvm_emitter import emit_module
+from loopwright.backends.llvm.llvm_entry import entry_symbols
 from loopwright.diagnostics import UsageError
 from loopwright.ir.loops import Mark
 from loopwright.ir.machine import Machine

@@ -20,7 +20,7 @@ from loopwright.log import log
 from loopwright.tuning.records import Record, best_of, contraction_key, log_of_user, program_key
 
 if TYPE_CHECKING:
-    from loopwright.planner.choice import Choice
+    from loopwright.planner.contraction_plans.choice import Choice
     from loopwright.transform.plan import Plan
 
 __all__ = ["origin_line", "plan_digest", "recorded_choice", "recorded_loops"]
@@ -44,7 +44,7 @@ def recorded_choice(
     if best_of(known) is None:
         return None
     # lazy: plans load isl, which a call without a record does without
-    from loopwright.planner.given_choice import given_choice, plan_of
+    from loopwright.planner.contraction_plans.given_choice import given_choice, plan_of
     from loopwright.transform.plan import Plan  # lazy: likewise
 
     best = _comparable(known, plan_digest(plan_of(construction).to_json()))

@@ -27,13 +27,13 @@ from loopwright.ir.program import Program
 from loopwright.kernels import contraction_kernel, nest_kernel, thread_pool
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.buffers import stride_name
-from loopwright.lower.launch import launch
+from loopwright.lower.contraction_nests.launch import launch
 from loopwright.pipeline import compile_einsum, compile_program
-from loopwright.planner.analytical import choose
-from loopwright.planner.contraction_cost import choice_seconds
-from loopwright.planner.given_choice import given_choice, plan_of
+from loopwright.planner.contraction_plans.analytical import choose
+from loopwright.planner.contraction_plans.contraction_cost import choice_seconds
+from loopwright.planner.contraction_plans.given_choice import given_choice, plan_of
+from loopwright.planner.cost.schedule_cost import schedule_seconds
 from loopwright.planner.planners import given_planner, model_planner
-from loopwright.planner.schedule_cost import schedule_seconds
 from loopwright.runtime.array_arguments import Array, element_strides, made_for
 from loopwright.transform.plan import Plan, apply_plan
 from loopwright.tuning.candidates import contraction_neighbours

@@ -34,7 +34,7 @@ from loopwright.ir.loops import Mark
 from loopwright.ir.machine import Machine
 from loopwright.lazy_dataclass import dataclass
 from loopwright.memo import BoundedCache, IdentityMap
-from loopwright.planner.cache_misses import clashing_share, lost_share, read_rate
+from loopwright.planner.cost.cache_misses import clashing_share, lost_share, read_rate
 from loopwright.tuning.loop_tree import LoopTree, TreeNest, TreeStatement
 from loopwright.tuning.nest_facts import StatementFacts, bytes_of, code_plan, facts_of, quick_nest
 from loopwright.tuning.quick_plan import CodePlan

@@ -9,14 +9,14 @@ from functools import partial
 
 import numpy as np
 
-from loopwright.backends.c_dialect import OPENMP, Dialect
-from loopwright.backends.c_module import emit_functions
-from loopwright.backends.llvm_emitter import emit_module
-from loopwright.backends.llvm_entry import entry_symbols
+from loopwright.backends.c_text.c_dialect import OPENMP, Dialect
+from loopwright.backends.c_text.c_module import emit_functions
+from loopwright.backends.llvm.llvm_emitter import emit_module
+from loopwright.backends.llvm.llvm_entry import entry_symbols
 from loopwright.diagnostics import UsageError
 from loopwright.ir.loops import LoopNest, Space
 from loopwright.kernels import thread_pool
-from loopwright.lower.narrow_arithmetic import narrow_arithmetic
+from loopwright.lower.values.narrow_arithmetic import narrow_arithmetic
 from loopwright.machines.machine_argument import target_machine
 from loopwright.runtime.address import data_address
 from loopwright.runtime.kernel import CompiledKernel

@@ -16,15 +16,15 @@ from typing import Any
 import cupy
 import numpy as np
 
-from loopwright.backends.c_dialect import CUDA
-from loopwright.backends.device_module import emit_kernels
+from loopwright.backends.c_text.c_dialect import CUDA
+from loopwright.backends.device_text.device_module import emit_kernels
 from loopwright.calls.compile import compile as compile_file
 from loopwright.calls.einsum import einsum
 from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.grid_kernel import GridKernel, GridVariant
 from loopwright.ir.kernel_variant import Algebra, Initial
-from loopwright.lower.grid_product import lower_grid_product
-from loopwright.lower.split_kernels import split_kernels
+from loopwright.lower.grid_nests.grid_product import lower_grid_product
+from loopwright.lower.grid_nests.split_kernels import split_kernels
 from loopwright.runtime.cuda_executable import CudaExecutable
 
 PATHS = b"""void paths(int n, float a[n][n]) {

@@ -23,18 +23,18 @@ import numpy as np
 
 from gpu.test_families import FOLDER, NAMES
 from kernels.corpus import KERNELS, SYMBOLIC, write_source
-from loopwright.backends.c_dialect import CUDA
-from loopwright.backends.device_module import emit_kernels
+from loopwright.backends.c_text.c_dialect import CUDA
+from loopwright.backends.device_text.device_module import emit_kernels
 from loopwright.frontends.c import read_c
 from loopwright.frontends.extract import program_of
 from loopwright.ir.device import is_by_value, value_bits
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.memory import Memory
 from loopwright.ir.program import Program
+from loopwright.lower.grid_nests.split_kernels import split_kernels
 from loopwright.lower.passes import lower_schedule
-from loopwright.lower.split_kernels import split_kernels
 from loopwright.machines.load_gpu import load_gpu
-from loopwright.planner.gpu import gpu_planner
+from loopwright.planner.grid_plans.gpu import gpu_planner
 from loopwright.runtime.cuda_executable import CudaExecutable
 from loopwright.validate.check_data import Runner, check_data
 from loopwright.validate.check_order import launch_of

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from loopwright.backends.c_dialect import CUDA
+from loopwright.backends.c_text.c_dialect import CUDA
 from loopwright.ir.device import DeviceProgram, is_by_value, value_bits
 from loopwright.ir.loops import Buffer
 from loopwright.runtime.host_steps import compile_host, needs_of

@@ -1,0 +1,1 @@
+"""Text for Athread: hosts, cores, messages."""

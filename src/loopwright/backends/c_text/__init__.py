@@ -1,0 +1,1 @@
+"""Text in C and its dialects."""

@@ -1,0 +1,1 @@
+"""Text for CUDA and OpenCL: kernels and their hosts."""

@@ -1,0 +1,548 @@
+"""LoopNest to LLVM IR text: functions, loops, scopes and memory spaces.
+
+    define void @kernel(ptr launch, ptr team, i64 thread, ptr buffer...)
+
+with the entry points of llvm_entry around it.
+
+In explicit nests vector types, fused multiply-adds and lane broadcasts are written here, and LLVM
+only selects instructions, allocates registers and schedules (ADR 4). Nests with `leave_to_llvm`
+are optimised by its whole pipeline, with metadata on loops and aliases (llvm_metadata).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from typing import assert_never
+
+from loopwright.backends.llvm import llvm_bounds_check as check
+from loopwright.backends.llvm import llvm_memory as memory
+from loopwright.backends.llvm.llvm_builder import SSAValue, int_literal, plain_name
+from loopwright.backends.llvm.llvm_entry import emit_entries
+from loopwright.backends.llvm.llvm_expressions import LLVMExpressions
+from loopwright.backends.llvm.llvm_lines import pieces_by_lines
+from loopwright.backends.llvm.llvm_metadata import Metadata, fast_math_flags, is_independent
+from loopwright.backends.llvm.llvm_narrow import NarrowUses, hidden_narrowing
+from loopwright.backends.llvm.llvm_procedures import (
+    Invocation,
+    Procedure,
+    declaration,
+    invoke,
+    open_arguments,
+    outline,
+)
+from loopwright.backends.llvm.llvm_team import (
+    TEAM_FUNCTIONS,
+    can_claim,
+    claimed_pieces,
+    fixed_share,
+    is_for_teams,
+)
+from loopwright.diagnostics import InternalError
+from loopwright.ir.dtypes import INT64, DType
+from loopwright.ir.expr import Const, Load, Var
+from loopwright.ir.loops import (
+    Alloc,
+    Barrier,
+    Block,
+    Buffer,
+    Commit,
+    Copy,
+    For,
+    If,
+    Let,
+    LoopNest,
+    Mark,
+    MeshBroadcast,
+    MeshMessage,
+    Prefetch,
+    Space,
+    Stmt,
+    Store,
+    Wait,
+    WarpMma,
+)
+from loopwright.ir.module import CodeUnit, Module
+from loopwright.ir.row_walk import first_stored
+from loopwright.ir.visit import (
+    constant_trips,
+    expressions,
+    loads,
+    loop_depth,
+    names,
+    rebuild,
+    statements,
+    substitute,
+)
+from loopwright.memo import IdentityMap
+
+__all__ = ["emit_module"]
+
+_ARENA_ALIGN = 128  # scratch buffers start on cache-line pairs
+# LLVM's work on loop variables grows exponentially with the loops around them: where there are
+# more, it is asked not to optimise.
+_MOST_LOOPS = 16
+
+
+def emit_module(
+    nest: LoopNest, features: frozenset[str] = frozenset(), *, checked: bool = False
+) -> Module:
+    """The LLVM module of a nest: the kernel and the two functions that size its scratch memory.
+
+    `features` are the machine's instruction set extensions; without them the code is portable.
+    With `checked`, subscripts are compared with the extents of arrays: see llvm_bounds_check.
+    """
+    nest = check.with_limits(nest) if checked else nest
+    kernel = _Emitter(nest, features, check.checked_names(nest) if checked else ())
+    if nest.leave_to_llvm and not checked:
+        kernel.outlined = outline(nest)
+    has_team = is_for_teams(nest)
+    kernel.claims = has_team and can_claim(nest)
+    body = kernel.function()
+    sizes = [
+        _Emitter(nest, features).size_function(space, suffix)
+        for space, suffix in ((Space.SCRATCH, "scratch"), (Space.PRIVATE, "private"))
+    ]
+    arrays = tuple(b.name for b in nest.buffers if b.space is Space.GLOBAL)
+    entries = emit_entries(nest.name, len(arrays), claims=kernel.claims)
+    team = [TEAM_FUNCTIONS] if has_team else []
+    tools = [check.INSIDE] if checked else []
+    parts = [*team, *tools, body, *sizes, entries, *kernel.metadata.lines]
+    text, units = _with_procedures(kernel, parts, features)
+    return Module("llvm", text, nest.name, arrays, nest.scalars, units)
+
+
+def _with_procedures(
+    kernel: _Emitter, parts: Sequence[str], features: frozenset[str]
+) -> tuple[str, tuple[CodeUnit, ...]]:
+    """The text of a module with the procedures of its kernel, and the units it is compiled in.
+
+    Declarations stand first; `parts` is everything but those. Procedures are explicit: where LLVM
+    optimises the kernel, they are a unit of their own, which it takes as it stands.
+    """
+    declared, own = kernel.code.declarations, dict[str, None]()
+    heads, texts = [], []
+    for procedure, name in kernel.procedures.items():
+        scalars = tuple(variable for variable, _ in procedure.variables)
+        written = _Emitter(LoopNest(name, procedure.buffers, scalars, procedure.body), features)
+        texts.append(written.procedure(procedure))
+        heads.append(declaration(name, procedure))
+        own.update(written.code.declarations)
+    text = "\n".join([*{**declared, **own}, *texts, *parts])
+    leave_to_llvm = kernel.nest.leave_to_llvm
+    if not texts:
+        return text, (CodeUnit(text, leave_to_llvm),)
+    calling, explicit = "\n".join([*declared, *heads, *parts]), "\n".join([*own, *texts])
+    return text, (CodeUnit(calling, leave_to_llvm), CodeUnit(explicit, leave_to_llvm=False))
+
+
+def _attributes(nest: LoopNest) -> str:
+    """How LLVM is to treat the function of a nest."""
+    if loop_depth(nest.body) > _MOST_LOOPS:
+        return "noinline optnone"
+    # Both entries call the kernel: one copy is enough to optimise.
+    if not nest.leave_to_llvm:
+        return ""
+    return (
+        f'noinline "prefer-vector-width"="{nest.vector_bits}"' if nest.vector_bits else "noinline"
+    )
+
+
+class _Emitter:
+    """Writes one function of a nest."""
+
+    def __init__(
+        self, nest: LoopNest, features: frozenset[str], checked: tuple[str, ...] = ()
+    ) -> None:
+        readonly = {b.name for b in nest.buffers if not b.writable}
+        self.values = LLVMExpressions(readonly, features)
+        self.code = self.values.code
+        self.nest = nest
+        self.outlined: IdentityMap[For, Invocation] = IdentityMap()  # loops that are procedures
+        self.procedures: dict[Procedure, str] = {}  # those invoked so far, and their names
+        self.checked = checked  # buffers whose accesses are checked, in the order of their numbers
+        self.arena: IdentityMap[Alloc, memory.PointerBuffer] = IdentityMap()
+        self.claims = False  # threads claim pieces of parallel loops; else they have fixed shares
+        usual = 256 if "avx2" in features else 128
+        self.metadata = Metadata(vector_bits=nest.vector_bits or usual)
+        self._narrow_uses = NarrowUses()
+        self.code.flags = fast_math_flags(nest)
+        is_ours = nest.leave_to_llvm and nest.fuses and not nest.reassoc
+        self.values.fuses = is_ours and "fma" in features
+
+    # -- functions ------------------------------------------------------------------------------
+
+    def function(self) -> str:
+        pointers = [f"%b{k}_{plain_name(b.name)}" for k, b in enumerate(self.nest.buffers)]
+        arguments = ", ".join(
+            f"ptr noalias {'' if b.writable else 'readonly '}{pointer}"
+            for pointer, b in zip(pointers, self.nest.buffers, strict=True)
+            if b.space is Space.GLOBAL
+        )
+        self._open_scalars()
+        if self.checked:
+            first = len(self.nest.scalars) - len(check.VIOLATION)
+            self.values.violation = self.code.emit(f"getelementptr i64, ptr %launch, i64 {first}")
+        for pointer, buffer in zip(pointers, self.nest.buffers, strict=True):
+            if buffer.space is Space.TABLE:
+                count = len(self.nest.scalars)
+                pointer = self.code.emit(f"getelementptr i64, ptr %launch, i64 {count}")
+            is_inside = self.nest.leave_to_llvm and not self.checked
+            self.values.declare(
+                buffer, memory.PointerBuffer(pointer, buffer.dtype, is_inside=is_inside)
+            )
+            if self.checked:
+                ends = (check.limit_names(buffer.name, d) for d in range(len(buffer.strides)))
+                self._limit(
+                    buffer,
+                    tuple((self.values.scope[low], self.values.scope[up]) for low, up in ends),
+                )
+        self._open_arena(Space.SCRATCH, 1)
+        self._open_arena(Space.PRIVATE, 2)
+        self._narrow(self.nest.body, self.nest.scalars)
+        self.statement(self.nest.body)
+        head = f"define internal void @{self.nest.name}(ptr %launch, ptr %team, i64 %thread"
+        head += f", {arguments})" if arguments else ")"
+        return self._closed(head, _attributes(self.nest))
+
+    def procedure(self, procedure: Procedure) -> str:
+        arguments = open_arguments(procedure, self.values)
+        self.statement(procedure.body)
+        return self._closed(f"define hidden void @{self.nest.name}({arguments})")
+
+    def _closed(self, head: str, attributes: str = "noinline") -> str:
+        """The whole text of a function that begins with `head`."""
+        self.code.effect("ret void")
+        head += f" nounwind {attributes}"
+        if self.code.features:
+            # LLVM ends the process when it cannot select an instruction, as for a processor whose
+            # name it does not know: what the code uses is said here.
+            head += f' "target-features"="{",".join(self.code.features)}"'
+        head = " ".join((head, *self.code.attributes))
+        return "\n".join([f"{head} {{", "entry:", *self.code.entry, *self.code.lines, "}"])
+
+    def _invoke(self, invocation: Invocation) -> None:
+        """Call the procedure of a loop; equal procedures are one function."""
+        known = self.procedures
+        name = known.setdefault(invocation.procedure, f"{self.nest.name}_{len(known)}")
+        invoke(name, invocation, self.values)
+
+    def size_function(self, space: Space, suffix: str) -> str:
+        self._open_scalars()
+        total = SSAValue("0", INT64)
+        for alloc in self._arena_allocs(space):
+            total = memory.index_binary(self.code, "add", total, self._bytes(alloc))
+        self.code.effect(f"ret i64 {total.text}")
+        head = f"define i64 @{self.nest.name}_{suffix}(ptr %launch) nounwind {{"
+        return "\n".join([head, "entry:", *self.code.lines, "}"])
+
+    def _open_scalars(self) -> None:
+        for number, name in enumerate(self.nest.scalars):
+            pointer = self.code.emit(f"getelementptr i64, ptr %launch, i64 {number}")
+            self.values.scope[name] = SSAValue(
+                self.code.emit(f"load i64, ptr {pointer}, align 8"), INT64
+            )
+
+    def _narrow(self, body: Stmt, variables: Collection[str]) -> None:
+        """Make ready what loops of `body` compare or choose of variables that are in scope."""
+        if self.nest.leave_to_llvm:
+            for name, dtype in sorted(self._narrow_uses.in_loops(body, variables), key=str):
+                found = hidden_narrowing(self.code, self.values.scope[name], dtype)
+                self.values.narrow[name, dtype] = found
+
+    def _arena_allocs(self, space: Space) -> Iterator[Alloc]:
+        for stmt in statements(self.nest.body):
+            if isinstance(stmt, Alloc) and stmt.buffer.space is space:
+                yield stmt
+
+    def _bytes(self, alloc: Alloc) -> SSAValue:
+        """Bytes of an arena buffer, rounded up to whole cache lines."""
+        used = set().union(*map(names, (*alloc.shape, *alloc.buffer.strides)))
+        if not used <= set(self.nest.scalars):
+            raise InternalError(f"the size of '{alloc.buffer.name}' is not known at the launch")
+        size = memory.index_binary(
+            self.code, "mul", self._reach(alloc), SSAValue(str(alloc.buffer.dtype.bytes), INT64)
+        )
+        size = memory.index_binary(self.code, "add", size, SSAValue(str(_ARENA_ALIGN - 1), INT64))
+        found = int_literal(size)
+        if found is not None:
+            return SSAValue(str(max(found, 0) // _ARENA_ALIGN * _ARENA_ALIGN), INT64)
+        some = self.code.call("i64", "llvm.smax.i64", size, SSAValue("0", INT64))
+        return SSAValue(self.code.emit(f"and i64 {some}, {-_ARENA_ALIGN}"), INT64)
+
+    def _reach(self, alloc: Alloc) -> SSAValue:
+        """Elements from the first to the last of a buffer, with the gaps between them."""
+        total = SSAValue("1", INT64)
+        for extent, stride in zip(alloc.shape, alloc.buffer.strides, strict=True):
+            far = memory.index_binary(
+                self.code, "mul", self.values.index(extent - 1), self.values.index(stride)
+            )
+            total = memory.index_binary(self.code, "add", total, far)
+        return total
+
+    def _open_arena(self, space: Space, word: int) -> None:
+        """Assign every arena buffer its address; all sizes depend on kernel arguments only."""
+        allocs = list(self._arena_allocs(space))
+        if not allocs:
+            return
+        slot = self.code.emit(f"getelementptr i64, ptr %team, i64 {word}")
+        base = self.code.emit(f"load ptr, ptr {slot}, align 8")
+        if space is Space.PRIVATE:
+            slot = self.code.emit(f"getelementptr i64, ptr %team, i64 {word + 1}")
+            stride = self.code.emit(f"load i64, ptr {slot}, align 8")
+            offset = self.code.emit(f"mul i64 {stride}, %thread")
+            base = self.code.emit(f"getelementptr i8, ptr {base}, i64 {offset}")
+        scopes = (
+            self.metadata.alias_scopes(len(allocs))
+            if self.nest.leave_to_llvm
+            else [""] * len(allocs)
+        )
+        for alloc, tags in zip(allocs, scopes, strict=True):
+            self.arena[alloc] = memory.PointerBuffer(base, alloc.buffer.dtype, tags)
+            base = self.code.emit(f"getelementptr i8, ptr {base}, {self._bytes(alloc)}")
+
+    # -- statements -----------------------------------------------------------------------------
+
+    def statement(self, stmt: Stmt) -> None:
+        match stmt:
+            case Block(body=body):
+                for child in body:
+                    self.statement(child)
+            case For(mark=Mark.BLOCK | Mark.THREAD):
+                # As a serial loop it would have one flow of control arrive at each barrier.
+                raise InternalError(f"loop {stmt.var} is for a GPU, not for a processor")
+            case For(mark=Mark.VECTOR):
+                self._vector_loop(stmt)
+            case For(mark=Mark.UNROLL):
+                self._unrolled_loop(stmt)
+            case For() if stmt in self.outlined:
+                self._invoke(self.outlined[stmt])
+            case For():
+                self._loop(stmt)
+            case If():
+                self._branch(stmt)
+            case Let():
+                self._let(stmt)
+            case Store(buffer=name, index=index, value=value):
+                self.values.store(name, index, self.values.value(value))
+            case Alloc():
+                self._alloc(stmt)
+            case Copy():
+                self.statement(_copy_loops(stmt, self.values.buffers[stmt.source].dtype))
+            case Barrier():
+                function = "lw_meet" if self.claims else "lw_barrier"
+                self.code.effect(f"call void @{function}(ptr %team, i64 %thread)")
+            case Commit() | Wait():
+                pass  # copies of a processor are done at once
+            case MeshBroadcast() | MeshMessage():
+                raise InternalError("a processor has no mesh of cores")
+            case WarpMma():
+                raise InternalError("a processor has no warps")
+            case Prefetch(buffer=name, index=index, write=write, level=level):
+                place = self.values.buffers[name]
+                assert isinstance(place, memory.PointerBuffer)
+                with (
+                    self.values.one_lane(0, *index)
+                    if self.values.vector is not None
+                    else self.code.scope()
+                ):
+                    found = self.values.offset(name, index)
+                    assert found is not None
+                    # The address may lie anywhere.
+                    pointer = memory.address(self.code, replace(place, is_inside=False), found[0])
+                self.code.declarations["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
+                self.code.effect(
+                    f"call void @llvm.prefetch.p0(ptr {pointer}, i32 {int(write)}, "
+                    f"i32 {max(0, 4 - level)}, i32 1)"
+                )
+            case _:
+                assert_never(stmt)
+
+    def _loop(self, loop: For) -> None:
+        start, stop, step = (self.values.index(x) for x in (loop.start, loop.stop, loop.step))
+        place = self._first_place(loop)
+        if place is not None:
+            bounds, facts = (start, stop), self.metadata.pieces()
+            with pieces_by_lines(self.code, bounds, *place, facts) as piece:
+                self._iterate(loop, *piece, step)
+        elif loop.mark is not Mark.PARALLEL:
+            self._iterate(loop, start, stop, step)
+        elif self.claims:
+            with claimed_pieces(self.code, (start, stop, step)) as piece:
+                self._iterate(loop, *piece, step)
+        else:
+            self._iterate(loop, *fixed_share(self.code, (start, stop, step)), step)
+
+    def _first_place(self, loop: For) -> tuple[str, int] | None:
+        """Address and bytes of what a loop stores first, where it is to begin at a line."""
+        found = first_stored(loop) if loop.var in self.nest.to_lines else None
+        place = None if found is None else self.values.buffers[found[0]]
+        if found is None or not isinstance(place, memory.PointerBuffer) or self.checked:
+            return None
+        name, index = found
+        if int_literal(self.values.index(self.values.strides[name][-1])) != 1:
+            return None
+        offset = self.values.offset(name, index)
+        assert offset is not None, "outside of vectors every element has an offset"
+        # Where the loop has no iterations, the address may lie anywhere.
+        pointer = memory.address(self.code, replace(place, is_inside=False), offset[0])
+        return pointer, place.dtype.bytes
+
+    def _iterate(self, loop: For, start: SSAValue, stop: SSAValue, step: SSAValue) -> None:
+        """The iterations of a loop from `start` to `stop`."""
+        code = self.code
+        body, done = code.label(f"{loop.var}."), code.label("done.")
+        entered = code.block
+        code.effect(
+            f"br i1 {code.emit(f'icmp slt {start}, {stop.text}')}, label %{body}, label %{done}"
+        )
+        code.start(body)
+        var, following = code.name(f"{loop.var}."), code.name("next.")
+        # The back edge's block is known only after the body: remember the line and fill it in.
+        phi_line = len(code.lines)
+        code.lines.append("")
+        group = self.metadata.group() if self.nest.leave_to_llvm and is_independent(loop) else None
+        tags, code.tags = code.tags, code.tags if group is None else f", !llvm.access.group {group}"
+        narrow = dict(self.values.narrow)
+        with self.values.bound(loop.var, SSAValue(var, INT64)):
+            if loop.until is not None:
+                inner = code.label(f"{loop.var}.inner.")
+                code.effect(f"br {self.values.flag(loop.until)}, label %{done}, label %{inner}")
+                code.start(inner)
+            self._narrow(loop.body, (loop.var,))
+            self.statement(loop.body)
+        self.values.narrow = narrow
+        code.tags = tags
+        code.lines.append(f"  {following} = add nsw i64 {var}, {step.text}")
+        code.lines[phi_line] = (
+            f"  {var} = phi i64 [ {start.text}, %{entered} ], [ {following}, %{code.block} ]"
+        )
+        more = code.emit(f"icmp slt i64 {following}, {stop.text}")
+        facts = ""
+        if self.nest.leave_to_llvm:
+            is_short = loop.var in self.nest.of_one_vector
+            facts = self.metadata.loop(loop, group, is_short=is_short)
+        code.effect(f"br i1 {more}, label %{body}, label %{done}{facts}")
+        code.start(done)
+
+    def _let(self, stmt: Let) -> None:
+        value = stmt.value
+        if self.values.varies(value) and value.dtype == INT64 and not loads(value):
+            # Written out where it is used: subscripts stay sums in which lanes can be seen.
+            here = {stmt.name: value}
+            self.statement(rebuild(stmt.body, expression=lambda e: substitute(e, here)))
+            return
+        if value.dtype == INT64 and not self.values.varies(value):
+            self.values.wraps = True
+            bound = self.values.index(value)
+            self.values.wraps = False
+        else:
+            bound = self.values.value(value)
+        with self.values.bound(stmt.name, bound):
+            self.statement(stmt.body)
+
+    def _vector_loop(self, loop: For) -> None:
+        lanes = self._trips(loop)
+        if lanes == 0:
+            return
+        if lanes == 1 or self.values.vector is not None or not _has_lanes(loop):
+            self._unrolled_loop(loop)
+            return
+        if loop.start != Const(0) or loop.step != Const(1):
+            self._shifted_vector_loop(loop, lanes)
+            return
+        self.values.vector = (loop.var, lanes)
+        with self.values.bound(loop.var, SSAValue("0", INT64)):
+            self.statement(loop.body)
+        self.values.vector = None
+
+    def _shifted_vector_loop(self, loop: For, lanes: int) -> None:
+        """The same loop with a variable that counts lanes from 0."""
+        first, lane = Var(f"{loop.var}.first"), Var(f"{loop.var}.lane")
+        here = {loop.var: first + lane * loop.step}
+        body = rebuild(loop.body, expression=lambda e: substitute(e, here))
+        with self.values.bound(first.name, self.values.index(loop.start)):
+            self._vector_loop(For(lane.name, Const(0), Const(lanes), body, Const(1), Mark.VECTOR))
+
+    def _unrolled_loop(self, loop: For) -> None:
+        start, step = self.values.index(loop.start), self.values.index(loop.step)
+        for number in range(self._trips(loop)):
+            distance = memory.index_binary(self.code, "mul", SSAValue(str(number), INT64), step)
+            here = memory.index_binary(self.code, "add", start, distance)
+            with self.values.bound(loop.var, here):
+                self.statement(loop.body)
+
+    def _trips(self, loop: For) -> int:
+        bounds = [int_literal(self.values.index(x)) for x in (loop.start, loop.stop, loop.step)]
+        trips = len(range(*bounds)) if None not in bounds else constant_trips(loop)  # type: ignore[arg-type]
+        if trips is None:
+            raise InternalError(f"loop '{loop.var}' is marked {loop.mark.value} but not constant")
+        return trips
+
+    def _branch(self, stmt: If) -> None:
+        code = self.code
+        then, otherwise, done = (code.label(x) for x in ("then.", "else.", "end."))
+        flag = self.values.flag(stmt.cond)
+        code.effect(f"br {flag}, label %{then}, label %{otherwise}{self.metadata.branch(stmt)}")
+        for label, body in ((then, stmt.body), (otherwise, stmt.orelse)):
+            code.start(label)
+            with code.scope():
+                if body is not None:
+                    self.statement(body)
+            code.branch(done)
+        code.start(done)
+
+    def _limit(self, buffer: Buffer, limits: tuple[tuple[SSAValue, SSAValue], ...]) -> None:
+        """Check accesses of a buffer in memory against these limits."""
+        self.values.limits[buffer.name] = self.checked.index(buffer.name) + 1, limits
+
+    def _alloc(self, stmt: Alloc) -> None:
+        self.values.declare(stmt.buffer, self._place_of(stmt))
+        if self.checked and stmt.buffer.space is not Space.REGISTER:
+            zero = SSAValue("0", INT64)
+            self._limit(stmt.buffer, tuple((zero, self.values.index(x)) for x in stmt.shape))
+        self.statement(stmt.body)
+
+    def _place_of(self, stmt: Alloc) -> memory.PointerBuffer | memory.RegisterBuffer:
+        buffer = stmt.buffer
+        if stmt in self.arena:
+            return self.arena[stmt]
+        shape = [int_literal(self.values.index(x)) for x in stmt.shape]
+        reach = int_literal(self._reach(stmt))
+        if None in shape or reach is None:
+            raise InternalError(f"buffer '{buffer.name}' needs a constant shape")
+        match buffer.space:
+            case Space.REGISTER:
+                return memory.make_registers(
+                    self.code, buffer.dtype, tuple(int(x or 0) for x in shape)
+                )
+            case Space.STACK:
+                size = max(reach * buffer.dtype.bytes, 1)
+                return memory.PointerBuffer(self.code.alloca("i8", size), buffer.dtype)
+        raise InternalError(f"no {buffer.space.value} memory on a processor: '{buffer.name}'")
+
+
+def _has_lanes(loop: For) -> bool:
+    """Whether the iterations can be lanes: no allocation, no control flow that differs by lane."""
+    varying = {loop.var}
+    for stmt in statements(loop.body):
+        match stmt:
+            case Alloc() | Copy() | Barrier() | For(mark=Mark.VECTOR | Mark.PARALLEL):
+                return False
+            case Let(name=name, value=value):
+                if names(value) & varying:
+                    varying.add(name)
+            case For() | If():
+                if any(names(x) & varying for x in expressions(stmt)):
+                    return False
+    return True
+
+
+def _copy_loops(copy: Copy, dtype: DType) -> Stmt:
+    """A strided copy as loops over its shape."""
+    here = [Var(f"{copy.target}.copy{k}") for k in range(len(copy.shape))]
+    target, source = copy.places(here)
+    body: Stmt = Store(copy.target, target, Load(copy.source, source, dtype))
+    for var, extent in zip(reversed(here), reversed(copy.shape), strict=True):
+        body = For(var.name, Const(0), extent, body, Const(1))
+    return body

@@ -1,0 +1,1 @@
+"""Contractions as nests: panels, tiles, launches."""

@@ -1,0 +1,1 @@
+"""Nests for grids of threads."""

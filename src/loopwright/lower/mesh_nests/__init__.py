@@ -1,0 +1,1 @@
+"""Nests for meshes of cores: boxes in scratchpads, registers of a core."""

@@ -1,0 +1,1 @@
+"""Tiles in time, diagonals of tables, strips, blocked closures."""

@@ -1,0 +1,1 @@
+"""How the values of a nest are computed and where they are kept."""

@@ -1,0 +1,1 @@
+"""Plans of single contractions: models, blocks, orders, choices for a call."""

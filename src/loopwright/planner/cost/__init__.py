@@ -1,0 +1,1 @@
+"""Prices: what a schedule is expected to take, and its parts."""

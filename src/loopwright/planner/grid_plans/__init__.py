@@ -1,0 +1,1 @@
+"""Plans for grids of threads: blocks, staging, tiles of products."""

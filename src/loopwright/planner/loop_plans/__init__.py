@@ -1,0 +1,1 @@
+"""Plans of affine programs for processors: order, lanes, waves, threads."""

@@ -1,0 +1,1 @@
+"""Plans for meshes of cores with scratchpads."""
