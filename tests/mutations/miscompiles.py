@@ -26,13 +26,13 @@ from loopwright.lower import (
     astgen,
     buffers,
     passes,
-    promote_registers,
     simplify,
     statement_uses,
     vectorize,
 )
 from loopwright.lower.buffers import stride_name
 from loopwright.lower.linear_forms import LinearForm
+from loopwright.lower.values import promote_registers
 from loopwright.transform import schedule_legality
 from loopwright.transform.interchange import Interchange
 from loopwright.transform.loop_fusion import Fuse

@@ -17,11 +17,13 @@ def written(folder: Path, text: str) -> list[Path]:
 
 
 def test_failures_are_judged_by_the_list(tmp_path: Path) -> None:
-    files = written(tmp_path, "def test_a():\n    pass\n\n\ndef test_b():\n    assert 1 == 2\n")
+    files = written(
+        tmp_path, "def test_a():\n    pass\n\n\ndef test_b():\n    raise ValueError(2)\n"
+    )
     outcome = run_suite(files, ALONE, tmp_path)
     assert outcome.outcomes == {"test_a": "passed", "test_b": "failed"}
     assert disagreements(outcome, {"test_b": "one is not two"}) == []
-    assert disagreements(outcome, {}) == ["test_b fails: assert 1 == 2"]
+    assert disagreements(outcome, {}) == ["test_b fails: ValueError: 2"]
 
 
 @pytest.mark.parametrize("end", ["pytest.exit('enough')", "raise KeyboardInterrupt"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -365,9 +366,8 @@ def test_candidates_are_compared_with_the_interpreter(subscripts: str) -> None:
         assert found is not None
         assert difference(found[0], oracle.expected[0], oracle.bench.terms, "the oracle's") == ""
     found[0][0] += 1
-    words = "1 of .* elements differ from the oracle's"
-    with pytest.raises(AssertionError, match=words):
-        assert not difference(found[0], oracle.expected[0], 1, "the oracle's")
+    told = difference(found[0], oracle.expected[0], 1, "the oracle's")
+    assert re.match("1 of .* elements differ from the oracle's", told)
 
 
 def test_numbers_without_dimensions_reach_the_code_of_the_oracle() -> None:

@@ -126,7 +126,8 @@ def choose_plan(
     chosen = _weighed(program, machine, threads, text=text, on_fault=on_fault)
     if threads > 1:
         chosen = _or_alone(chosen, machine, threads, text=text, on_fault=on_fault)
-    log("plan", lambda: f"of '{program.name}' {chosen}")
+    if chosen.seconds:
+        log("plan", lambda: f"of '{program.name}' {chosen}")
     return chosen
 
 
