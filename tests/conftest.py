@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from drawn import HUNTS, in_turn, turn_of_commit
+from drawn import HUNTS, in_turn, turn_of_day
 from loopwright import options
 
 # A slow or shared machine must not decide whether a test passes.
@@ -17,8 +17,8 @@ settings.register_profile("ci", UNTIMED, derandomize=True, max_examples=20, data
 settings.register_profile("hunt", UNTIMED, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
-# Which cases are drawn: others for every commit. Workers of one run have to agree.
-TURN = int(os.environ.setdefault("DRAW", str(turn_of_commit())))
+# Which cases are drawn: others every day. Workers of one run have to agree.
+TURN = int(os.environ.setdefault("DRAW", str(turn_of_day())))
 
 # A compiler keeps most of what it makes: at Python's own thresholds a tenth of a run goes by
 # looking for garbage among a million objects that stay.
