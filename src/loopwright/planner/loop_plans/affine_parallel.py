@@ -244,7 +244,8 @@ class _Sharing:
         following = next(iter(later), None)
         if not isinstance(following, Band) or not self._is_worth_it(following, outer):
             return False
-        if not self._is_innermost(node) or self._count(node) < 2 * _STRIP:
+        is_cut = self._is_innermost(node) and not self._is_unrolled(node)
+        if not is_cut or self._count(node) < 2 * _STRIP:
             return False
         loop, steps = self._strips(node, ())
         share = self._share(loop)
