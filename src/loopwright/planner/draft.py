@@ -9,7 +9,7 @@ from loopwright.faults import FAULTS, survive
 from loopwright.ir.islkit import GaveUp, bounded
 from loopwright.ir.program import Program, Role
 from loopwright.ir.schedule import Schedule
-from loopwright.ir.schedule_tree import Band, bands
+from loopwright.ir.schedule_tree import Band, bands, nodes_of
 from loopwright.log import log
 from loopwright.transform.apply import apply_step
 from loopwright.transform.privatize import Privatize
@@ -44,6 +44,16 @@ class Draft:
         except IllegalStep:
             return None
         return schedule
+
+    def loop_made(self, *steps: Step) -> str | None:
+        """The loop that the last of some steps makes, a cut; None when one of them is illegal."""
+        *before, _ = steps
+        first, after = self.reach(*before), self.reach(*steps)
+        if first is None or after is None:
+            return None
+        known = {band.loop for band in bands(nodes_of(first))}
+        (made,) = {band.loop for band in bands(nodes_of(after))} - known
+        return made
 
     def copies(self, band: Band) -> list[Privatize]:
         """The local arrays of which every iteration of a loop may have its own copy.

@@ -15,7 +15,8 @@ of as many elements and at most 0.95 of the time of the source order in their me
 Several threads are to be faster than one. With P(S, T) the price of a schedule S on T threads, S
 for T threads and A the plan for one, A is taken where P(S, T) > 0.9 P(A, 1) at the likely sizes and
 at larger ones, where sizes are guessed. A is made only where that may be: where the price of S
-itself falls by less than a tenth, or where passes would go in waves on one thread only.
+itself falls by less than a tenth, where S has none (waves), or where passes would go in waves on
+one thread only.
 """
 
 from __future__ import annotations
@@ -195,32 +196,33 @@ def _or_alone(
     price = partial(expected_seconds, machine=machine, text=text)
     shapes = _sizes_to_ask(program)
 
+    shared = [price(chosen.schedule, sizes=sizes, threads=threads) for sizes in shapes]
+    likely = shared[0]
+    if all(map(math.isnan, shared)):
+        plain = _without_waves(chosen, machine)
+        shared = [price(plain, sizes=sizes, threads=1) / threads for sizes in shapes]
+
     def gains(alone: Schedule) -> bool:
-        shared = [price(chosen.schedule, sizes=sizes, threads=threads) for sizes in shapes]
-        if all(map(math.isnan, shared)):
-            plain = _without_waves(chosen)
-            shared = [price(plain, sizes=sizes, threads=1) / threads for sizes in shapes]
         single = [price(alone, sizes=sizes, threads=1) for sizes in shapes]
         return any(not a > _GAIN * b for a, b in zip(shared, single, strict=True))
 
-    is_priced = not math.isnan(price(chosen.schedule, sizes=shapes[0], threads=threads))
+    is_priced = not math.isnan(likely)
     if is_priced and gains(chosen.schedule) and not _goes_in_waves_alone(chosen, machine):
         return chosen
     one = _weighed(program, machine, 1, text=text, on_fault=on_fault)
     if gains(one.schedule):
         return chosen
-    sizes = shapes[0]
     seconds = (
         *chosen.seconds,
-        (f"on {threads} threads", price(chosen.schedule, sizes=sizes, threads=threads)),
-        (ALONE, price(one.schedule, sizes=sizes, threads=1)),
+        (f"on {threads} threads", likely),
+        (ALONE, price(one.schedule, sizes=shapes[0], threads=1)),
     )
     return PlanChoice(
         one.plan, one.schedule, ALONE, seconds, declined=(chosen.plan, chosen.schedule)
     )
 
 
-def _without_waves(chosen: PlanChoice) -> Schedule:
+def _without_waves(chosen: PlanChoice, machine: Machine) -> Schedule:
     """What the steps of a plan make of its loops, but for what shares them and for waves.
 
     Waves are orders (`reschedule`) of tiles or of blocks, whose loops are then shared.
@@ -230,13 +232,13 @@ def _without_waves(chosen: PlanChoice) -> Schedule:
     orders = [at for at, step in enumerate(steps) if isinstance(step, (Tile, Reschedule))]
     waves = [at for at in orders if isinstance(steps[at], Tile) or at + 1 in shares]
     first = min(waves, default=len(steps))
-    draft = Draft(initial_schedule(chosen.schedule.program))
+    schedule = initial_schedule(chosen.schedule.program)
     for at, step in enumerate(steps):
         # Loops are interchanged for waves as well.
         is_wave = isinstance(step, (Tile, Reschedule)) and at >= first
         if at not in shares and not is_wave and not isinstance(step, Interchange):
-            draft.take(step)
-    return draft.schedule
+            _, schedule = _extended(schedule, lambda *_, step=step: (step,), machine)
+    return schedule
 
 
 def _sizes_to_ask(program: Program) -> list[dict[str, int]]:

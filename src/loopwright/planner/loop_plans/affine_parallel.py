@@ -497,12 +497,8 @@ class _Sharing:
 
     def _new_loop(self, *steps: Step) -> str:
         """The loop that a cut makes."""
-        after = self.draft.reach(*steps)
-        assert after is not None, "a loop cut into strips keeps its order"
-        last = self.draft.reach(*steps[:-1])
-        assert last is not None
-        before = {band.loop for band in bands(nodes_of(last))}
-        (loop,) = {band.loop for band in bands(nodes_of(after))} - before
+        loop = self.draft.loop_made(*steps)
+        assert loop is not None, "a loop cut into strips keeps its order"
         return loop
 
     def _nested(self, band: Band) -> list[Band]:

@@ -14,7 +14,6 @@ from loopwright.analysis.size_estimates import likely_sizes
 from loopwright.diagnostics import UsageError
 from loopwright.ir.machine import Machine
 from loopwright.ir.schedule import Schedule
-from loopwright.ir.schedule_tree import bands, nodes_of
 from loopwright.planner.cost.schedule_cost import schedule_seconds
 from loopwright.planner.draft import Draft
 from loopwright.transform.interchange import Interchange
@@ -47,11 +46,9 @@ def _in_strips(
 ) -> tuple[Step, ...]:
     """Steps that move strips of a loop around others; none where it is not cut."""
     cut = StripMine(loop, size)
-    after = draft.reach(cut)
-    if after is None:
+    made = draft.loop_made(cut)
+    if made is None:
         return ()
-    known = {band.loop for band in bands(nodes_of(draft.schedule))}
-    (made,) = (band.loop for band in bands(nodes_of(after)) if band.loop not in known)
     return cut, Interchange((made, *around)), ParallelChunks(made, parts)
 
 
