@@ -30,6 +30,16 @@ def rows(start: str, stop: str) -> Program:
     return program("rows", {"A": "inout int64 [n, n]"}, For("i", 0, "n", columns))
 
 
+def without(*gaps: str) -> Program:
+    """Rows of a matrix without some columns, in their order."""
+    starts = ["0", *(f"{gap} + 1" for gap in gaps)]
+    parts = [
+        For(f"j{at}", start, stop, Do(f"A[i, j{at}]", f"2 * A[i, j{at}]"))
+        for at, (start, stop) in enumerate(zip(starts, [*gaps, "n"], strict=True))
+    ]
+    return program("rows", {"A": "inout int64 [n, n]"}, For("i", 0, "n", *parts))
+
+
 def lowered(source: Program, *steps: Step) -> LoopNest:
     nest = lower_schedule(apply_plan(source, steps))
     for n, threads in ((0, 2), (1, 2), (6, 1), (7, 2), (9, 3)):
@@ -60,6 +70,22 @@ SHAPES = {
     "whole rows": (rows("0", "n"), (Parallel("i"),), False),
     "strips of whole rows": (rows("0", "n"), (StripMine("i", 2), Parallel("i_t")), False),
     "a band": (rows("max(0, i - 2)", "min(n, i + 3)"), (Parallel("i"),), False),
+    "rows without their diagonal": (without("i"), (Parallel("i"),), False),
+    "rows up to the diagonal, and a constant end": (
+        program(
+            "rows",
+            {"A": "inout int64 [n, n]", "B": "inout int64 [n, n]"},
+            For(
+                "i",
+                0,
+                "n",
+                For("j", 0, "i", Do("A[i, j]", "2 * A[i, j]")),
+                For("k", 0, "n", Do("B[i, k]", "2 * B[i, k]")),
+            ),
+        ),
+        (Parallel("i"),),
+        True,
+    ),
     "one thread": (rows("i", "n"), (), False),
 }
 

@@ -16,6 +16,7 @@ from loopwright.machines.load import load_machine
 from loopwright.planner import plan_choice
 from loopwright.planner.cost.schedule_cost import schedule_seconds
 from loopwright.planner.generic import default_plan
+from loopwright.planner.loop_plans import stencils
 from loopwright.planner.plan_choice import ALONE, PLANNED, PlanChoice, choose_plan
 from loopwright.transform.loop_marks import Parallel, ParallelChunks, Unroll
 from loopwright.transform.skew import Skew
@@ -32,7 +33,7 @@ void f({sizes}float a[{n}][{n}], float b[{n}][{n}]) {{
 #pragma endscop
 }}
 """
-# Passes with scalars: one thread takes them in waves, threads do not.
+# Passes with scalars, which one thread takes in waves.
 PASSES = """
 void f(int steps, float c, float q[{n}][{n}], float next[{n}][{n}], float u[{n}][{n}]) {{
 #pragma scop
@@ -106,8 +107,9 @@ def test_the_rule(
     assert shares(chosen) != is_alone
 
 
-def test_waves_of_one_thread_are_weighed() -> None:
+def test_waves_of_one_thread_are_weighed(monkeypatch: pytest.MonkeyPatch) -> None:
     """They read arrays from far memory once in many passes, two threads in every pass."""
+    monkeypatch.setattr(stencils, "take_shared_waves", lambda *_: False)
     source = program(PASSES.format(n=1700))
     chosen = choose_plan(source, WIDE, 2, text=True)
     assert chosen.taken == ALONE

@@ -32,8 +32,8 @@ void step(int steps, double h[{n}][{n}], double q[{n}][{n}], double f[{n}][{n}])
 """
 
 
-@pytest.mark.parametrize(("n", "threads", "is_taken"), [(900, 1, 1), (900, 2, 0), (2000, 2, 0)])
-def test_waves_on_one_thread(n: int, threads: int, is_taken: int) -> None:
+@pytest.mark.parametrize(("n", "threads", "is_taken"), [(900, 1, 1), (900, 2, 1), (2000, 2, 1)])
+def test_waves_on_one_thread_and_two(n: int, threads: int, is_taken: int) -> None:
     (program,) = lw.parse_c(FLUXES.format(n=n).encode())
     plan, _ = default_plan(program, N1, parallel=threads > 1)
     assert sum(isinstance(step, Skew) for step in plan) == is_taken

@@ -136,6 +136,10 @@ def _is_after(expr: Expr, var: Var, distance: int) -> bool:
 # -- balance -------------------------------------------------------------------------------------
 
 
+_UNEVEN = 0.25  # of what loops grow and shrink by: what is left in sum, of a triangle
+_MOST_WAYS = 16  # through the branches of a body
+
+
 def balance_triangles(nest: LoopNest) -> LoopNest:
     """Take the iterations of triangular parallel loops from both ends in turn.
 
@@ -180,9 +184,70 @@ def _from_both_ends(loop: For, turn: Var, count: Var, pair: Var, team: Var) -> S
 
 
 def _is_triangular(loop: For) -> bool:
-    """Whether the extent of a loop inside depends on the iteration of this one."""
+    """Whether the work of an iteration depends on which one it is.
+
+    Loops that stand one after the other may grow and shrink by as much: a row without its diagonal
+    is of the same length everywhere.
+    """
     inside = _loops_inside(loop.body, frozenset({loop.var}))
-    return any(_varies(inner, dependent) for inner, dependent in inside)
+    if not any(_varies(inner, dependent) for inner, dependent in inside):
+        return False
+    growth = _growth(loop.body, frozenset({loop.var}))
+    if growth is None:
+        return True
+    return any(sum(map(abs, net.values())) > _UNEVEN * gross for net, gross in growth if gross > 0)
+
+
+_Growth = list[tuple[dict[str, int], int]]  # for each way through branches: by name, and of all
+
+
+def _growth(stmt: Stmt, dependent: frozenset[str]) -> _Growth | None:
+    """By how much the loops of a body grow from one iteration to the next: c for each name.
+
+    A loop of c * x + d iterations with a body of s expressions grows by c * s, and loops in a row
+    by the sum of theirs; what the loops grow by in any direction stands beside it. None where that
+    is not known: loops inside of loops that vary, or too many ways through branches.
+    """
+    match stmt:
+        case For(var=var, start=start, body=body):
+            if _varies(stmt, dependent):
+                return _growth_of_loop(stmt, dependent)
+            inner = dependent | {var} if dependent & names(start) else dependent - {var}
+            return _growth(body, inner)
+        case Let(name=name, value=value, body=body):
+            inner = dependent | {name} if dependent & names(value) else dependent - {name}
+            return _growth(body, inner)
+        case Alloc(body=body):
+            return _growth(body, dependent)
+        case If(body=body, orelse=orelse):
+            taken = _growth(body, dependent)
+            other = [] if orelse is None else _growth(orelse, dependent)
+            return None if taken is None or other is None else taken + other
+        case Block(body=parts):
+            ways: _Growth = [({}, 0)]
+            for part in parts:
+                more = _growth(part, dependent)
+                if more is None or len(ways) * len(more) > _MOST_WAYS:
+                    return None
+                ways = [(_sum(x, y), a + b) for (x, a), (y, b) in product(ways, more)]
+            return ways
+    return [({}, 0)]
+
+
+def _growth_of_loop(loop: For, dependent: frozenset[str]) -> _Growth | None:
+    if any(isinstance(inner, For) for inner in statements(loop.body)):
+        return None
+    starts, stops = operands("max", loop.start), operands("min", loop.stop)
+    if len(starts) > 1 or len(stops) > 1:
+        return None
+    size = sum(1 for part in statements(loop.body) for _ in expressions(part))
+    terms = linear(stops[0] - starts[0]).terms
+    net = {x.name: c * size for x, c in terms if isinstance(x, Var) and x.name in dependent}
+    return [(net, sum(map(abs, net.values())))]
+
+
+def _sum(x: dict[str, int], y: dict[str, int]) -> dict[str, int]:
+    return {name: x.get(name, 0) + y.get(name, 0) for name in x.keys() | y.keys()}
 
 
 def _loops_inside(stmt: Stmt, dependent: frozenset[str]) -> Iterator[tuple[For, frozenset[str]]]:

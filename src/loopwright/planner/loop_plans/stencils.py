@@ -3,8 +3,9 @@
 A loop of passes (time) whose rows depend on neighbouring rows only is skewed (`transform/skew`):
 a wave rolls over the rows and takes `block` passes along, so that memory is read once for all of
 them. The block is as large as the rows in use fit into a cache near to the core. Waves are two rows
-wide: rows side by side share what they load. Where rows are recurrences, passes of one wave
-overlap. Where rows are single elements, a wave has as many of them as fit into L1, in one loop.
+wide: rows side by side share what they load. Threads share tiles of waves and passes
+(`shared_waves`). Where rows are recurrences, passes of one wave overlap. Where rows are single
+elements, a wave has as many of them as fit into L1, in one loop.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from loopwright.ir.schedule_tree import (
 from loopwright.ir.visit import names, walk
 from loopwright.planner.cost.streams import crowding
 from loopwright.planner.draft import Draft
+from loopwright.planner.loop_plans.shared_waves import take_shared_waves
 from loopwright.planner.loop_plans.vector_width import begins_at_lines, strip_of
 from loopwright.transform.band_dependences import among, carries
 from loopwright.transform.interchange import Interchange
@@ -69,9 +71,7 @@ def plan_stencils(schedule: Schedule, machine: Machine, *, parallel: bool) -> tu
             draft.take(*_element_waves(draft.schedule, machine, loop))
     for loop in _time_loops(schedule):
         is_taken = _take_waves(draft, machine, loop, parallel=parallel)
-        # Threads meet after each wave, which costs more than is saved: upwind differences take 9%
-        # longer by them (measured, N1, C on two threads).
-        if not is_taken and not parallel:
+        if not is_taken:
             # Scalars of inner iterations tie all passes together, unless each has its own.
             trial = Draft(draft.schedule)
             band = path_to(nodes_of(trial.schedule), loop)[-1]
@@ -86,9 +86,12 @@ def _take_waves(draft: Draft, machine: Machine, loop: str, *, parallel: bool) ->
     """Skew a loop of passes, if that pays."""
     # Rows that depend on each other within a pass cannot go side by side.
     for width in (_WIDTH, 1):
-        found = _passes(draft.schedule, machine, loop, width, parallel=parallel)
-        if found and draft.take(*found):
-            return True
+        match _passes(draft.schedule, machine, loop, width, parallel=parallel):
+            case (Skew() as skew,) if parallel:
+                if take_shared_waves(draft, skew):
+                    return True
+            case (_, *_) as found if draft.take(*found):
+                return True
     return False
 
 
@@ -187,13 +190,15 @@ def _passes(
     width = width if is_wide and not _crowds(schedule, machine, skew, width) else 1
     block = _near(schedule.program, machine, skew, width)
     if block < _FEW_PASSES:
+        if parallel and not chains:
+            return ()  # threads that share passes over memory gain more than by the last cache
         block = max(block, _far(schedule.program, machine, skew, width))
     if block < 2 or not _has_many_rows(schedule, skew, block):
         return ()
-    if parallel or chains:
+    if chains:
         apart = smallest_skew(schedule, loop, _even(block), apart=True, width=width)
         if apart is not None:
-            return _side_by_side(schedule, apart, machine, parallel=parallel, chains=chains)
+            return _side_by_side(schedule, apart, parallel=parallel)
     return (replace(skew, block=block, width=width),)
 
 
@@ -273,13 +278,9 @@ def _is_recurrence(schedule: Schedule, loop: str) -> bool:
     return False
 
 
-def _side_by_side(
-    schedule: Schedule, skew: Skew, machine: Machine, *, parallel: bool, chains: bool
-) -> tuple[Step, ...]:
-    """Passes of a wave are independent: they go to threads, or overlap in one core's pipelines."""
+def _side_by_side(schedule: Schedule, skew: Skew, *, parallel: bool) -> tuple[Step, ...]:
+    """Passes of a wave are independent: those of recurrences overlap in a core's pipelines."""
     loop = skew.loop
-    if not chains:
-        return skew, Parallel(loop)
     inner = perfect_nest(path_to(nodes_of(schedule), loop)[-1])[2:]
     order = Interchange((*(band.loop for band in inner), loop))
     if not parallel:
