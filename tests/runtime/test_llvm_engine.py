@@ -227,3 +227,34 @@ def test_vectors_of_straight_lines_are_taken_where_they_save_enough(
     few_lanes, many_lanes = {"x86_64": ("ps\t", "ps\t"), "aarch64": (".2s", ".4s")}[isa]
     assert (few_lanes in assembly([_straight_line(2)], cpu, isa)) is few
     assert many_lanes in assembly([_straight_line(16)], cpu, isa)
+
+
+LOOKED_UP = """
+define void @f(ptr noalias %to, ptr noalias readonly %from, ptr noalias readonly %at, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [0, %entry], [%next, %loop]
+  %place = getelementptr i32, ptr %at, i64 %i
+  %k = load i32, ptr %place
+  %source = getelementptr double, ptr %from, i32 %k
+  %x = load double, ptr %source
+  %y = fmul double %x, %x
+  %z = fadd double %y, 1.0
+  %target = getelementptr double, ptr %to, i64 %i
+  store double %z, ptr %target
+  %next = add i64 %i, 1
+  %more = icmp slt i64 %next, %n
+  br i1 %more, label %loop, label %end
+end:
+  ret void
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("cpu", "gathers"), [("sapphirerapids", True), ("cascadelake", False), ("skylake", False)]
+)
+def test_gathers_where_microcode_does_not_hold_them_up(cpu: str, gathers: bool) -> None:
+    unit = CodeUnit(LOOKED_UP, leave_to_llvm=True)
+    assert ("vgather" in assembly([unit], cpu, "x86_64")) is gathers
