@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from loopwright.ir.program import Program
+from loopwright.ir.text import schedule_text
 from loopwright.lower.passes import lower_schedule
 from loopwright.machines.load import load_machine
 from loopwright.planner.draft import Draft
@@ -48,3 +49,20 @@ def test_short_loops_inside_are_left_to_others() -> None:
     draft = Draft(initial_schedule(scatter("i + j", 4)))
     mark_parallel(draft, TWO)
     assert "p_t" not in {step.loop for step in draft.steps if isinstance(step, Parallel)}
+
+
+IMAGE = {"x": "in float64 [n, n]", "h": "in float64 [m, m]", "y": "inout float64 [n + m, n + m]"}
+
+
+def test_rows_are_gathered_in_strips_of_a_few() -> None:
+    """Of a picture too, whose rows L1 holds few of."""
+    body = Do("y[i + p, j + q]", "y[i + p, j + q] + x[i, j] * h[p, q]")
+    taps = For("p", 0, "m", For("q", 0, "m", body))
+    source = program("spread", IMAGE, For("i", 0, "n", For("j", 0, "n", taps)), params="n m")
+    plan, schedule = default_plan(source, TWO, parallel=True)
+    (loop,) = (step.loop for step in plan if isinstance(step, Parallel | ParallelChunks))
+    assert loop.startswith("p_t")
+    assert "mod 4" in schedule_text(schedule)
+    nest = lower_schedule(schedule)
+    for n, m, threads in ((0, 3, 2), (5, 1, 2), (13, 3, 2), (9, 9, 3)):
+        assert_same(source, nest, {"n": n, "m": min(m, n)}, threads=threads)

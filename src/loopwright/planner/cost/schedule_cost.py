@@ -30,9 +30,6 @@ from loopwright.analysis.size_estimates import (
     bytes_of,
     references,
 )
-from loopwright.ir.contraction import LOOPS
-from loopwright.ir.contraction_shape import ContractionShape, Dim
-from loopwright.ir.kernel_variant import ContractionKernel
 from loopwright.ir.loops import Mark
 from loopwright.ir.machine import Machine
 from loopwright.ir.program import Statement
@@ -48,12 +45,12 @@ from loopwright.ir.schedule_tree import (
     statements_in,
 )
 from loopwright.lazy_dataclass import dataclass
-from loopwright.planner.contraction_plans.choice import Choice
-from loopwright.planner.contraction_plans.contraction_cost import choice_cycles
 from loopwright.planner.cost.cache_misses import lost_share, read_rate
 from loopwright.planner.cost.carried_values import carried_cycles, may_meet
+from loopwright.planner.cost.kernel_cycles import kernel_cycles
 from loopwright.planner.cost.local_arrays import arrays_in_registers
-from loopwright.planner.cost.loop_steps import element_distance, loop_steps
+from loopwright.planner.cost.loop_steps import loop_steps
+from loopwright.planner.cost.moved_lines import LINE_CYCLES, moved_lines, shares_of
 from loopwright.planner.cost.statement_work import Operations, operations, shared_parts
 from loopwright.planner.cost.streams import crowding
 from loopwright.planner.loop_plans.short_loops import repeated
@@ -268,6 +265,8 @@ class _ScheduleModel:
                 best = self._innermost(band, trips, moving, copies, lanes, is_plain=False)
                 cycles = _START * is_long + best
                 self._note_rows(points, copies)
+        if mark is not Mark.PARALLEL and self.threads > 1:
+            cycles += trips * self._moved(band.child, inside)
         lines, size = self._lines(points)
         traffic = []
         for level, cache in enumerate(self.machine.caches):
@@ -362,26 +361,12 @@ class _ScheduleModel:
 
     def _kernel(self, made: ScheduledContraction, band: Band, points: Points) -> _Estimate:
         """A contraction in the place of its loops; operands and result are counted with it."""
-        found = made.inner
         extents: dict[str, int] = {}
         left = points
         for one in bands(band):
             left, trips, _ = self._inside(one, left)
             extents[one.loop] = max(1, round(trips))
-        cycles = 0.0
-        for product, variant in zip(found.products, made.variants, strict=True):
-            places = (product.left.subscripts, product.right.subscripts, found.subscripts)
-            i, j, p = (
-                Dim(
-                    extents.get(loop, 1), *(element_distance(place.steps[name]) for place in places)
-                )
-                for loop, name in zip(made.loops, LOOPS, strict=True)
-            )
-            shape = ContractionShape((), (i,), (j,), (p,))
-            kernel = ContractionKernel(found.algebra(product), variant)
-            cycles += choice_cycles(Choice(kernel, made.blocks, shape, 1, math.nan), self.machine)
-        if (threads := min(self.threads, made.shares)) > 1:
-            cycles = cycles / threads + self.machine.parallel_cost.cycles(threads)
+        cycles = kernel_cycles(made, extents, self.machine, self.threads)
         _, size = self._lines(points)
         return _Estimate(cycles, (0.0,) * len(self.machine.caches), size)
 
@@ -532,6 +517,21 @@ class _ScheduleModel:
         return max(1.0, lanes.width / self.machine.lanes(bits)) if lanes else 1.0
 
     # -- data -------------------------------------------------------------------------------------
+
+    def _moved(self, node: Node, points: Points) -> float:
+        """Cycles of lines that threads fetch from each other, if their caches keep them."""
+
+        def shared(band: Band) -> Mapping[str, str] | None:
+            is_shared = self.marks.get(band.loop) is Mark.PARALLEL
+            return self._inside(band, points)[2] if is_shared else None
+
+        def lines(name: str, reference: Reference) -> float:
+            return reference.lines(points[name], line)
+
+        line = self.machine.caches[0].line
+        known = {name: self.work[name].references for name in points}
+        moved = moved_lines(shares_of(node, points, shared), known, lines, self.threads)
+        return moved * (1.0 - lost_share(moved * line / self.machine.cache(2).size)) * LINE_CYCLES
 
     def _note_rows(self, points: Points, copies: Points) -> None:
         """Remember how long the rows are that an innermost loop runs through, and how crowded."""

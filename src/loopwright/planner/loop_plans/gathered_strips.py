@@ -8,17 +8,19 @@ source. So threads share out strips of p, with the loops as they are inside, cut
 
     parallel for p in steps of B: for i: for j with p <= i + j < p + B: y[i + j] += x[i] * h[j]
 
-Threads meet once, and what a strip gathers stays in L1.
+Threads meet once, and what a strip gathers stays in L1. Where p counts rows of y, a strip has as
+many rows as fit, and a few at least.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from loopwright.analysis.size_estimates import coefficients
+from loopwright.analysis.size_estimates import coefficients, likely_sizes, row_bytes
 from loopwright.ir.islkit import context, isl
 from loopwright.ir.machine import Machine
-from loopwright.ir.program import Statement
+from loopwright.ir.program import Array, Program, Statement
 from loopwright.ir.schedule_tree import Band, bands, map_bands, moved_by, nodes_of
 from loopwright.planner.draft import Draft
 from loopwright.transform.loop_marks import Parallel
@@ -30,6 +32,10 @@ __all__ = ["take_gathered_strips"]
 _MOST = 2048  # elements of a strip: short signals have several, too
 _SHARE = 2  # of L1 that a strip may take
 _UNIT = 64
+_LEAST_ROWS = 4  # of a strip of rows: each of them is added to by several of the other array
+
+
+_Place = tuple[int, str]  # the dimension of an array, and its subscript
 
 
 def take_gathered_strips(
@@ -42,17 +48,19 @@ def take_gathered_strips(
     for inner in inside:
         second = moved_by(inner, program)
         places = [_places(s, first.get(s.name, ""), second.get(s.name, "")) for s in writing]
-        if not all(places):
-            continue
-        if _taken(draft, machine, band, dict(zip(writing, places, strict=True))):
+        found = {s: place for s, place in zip(writing, places, strict=True) if place is not None}
+        if len(found) == len(writing) and _taken(draft, machine, band, found):
             return True
     return False
 
 
-def _taken(draft: Draft, machine: Machine, band: Band, places: Mapping[Statement, str]) -> bool:
-    width = max(statement.write.dtype.bytes for statement in places)
-    size = min(_MOST, machine.cache(1).size // (_SHARE * width)) // _UNIT * _UNIT
-    text = "; ".join(f"{s.name}[{_tuple(s)}] -> [({at})]" for s, at in places.items())
+def _taken(draft: Draft, machine: Machine, band: Band, places: Mapping[Statement, _Place]) -> bool:
+    sizes = likely_sizes(draft.schedule.program)
+    rows = [row_bytes(_rest(draft.schedule.program, s, at), sizes) for s, (at, _) in places.items()]
+    size = min(_MOST, machine.cache(1).size // (_SHARE * max(1, *rows)))
+    is_row = any(at + 1 < len(s.write.index) for s, (at, _) in places.items())
+    size = max(_LEAST_ROWS, size) if is_row else size // _UNIT * _UNIT
+    text = "; ".join(f"{s.name}[{_tuple(s)}] -> [({place})]" for s, (_, place) in places.items())
     partial = isl.MultiUnionPwAff.read_from_str(context(), f"p[{{ {text} }}]")
     root = nodes_of(draft.schedule)
     strips = strips_of(Band("p", partial, band), size, {x.loop for x in bands(root)})
@@ -65,11 +73,17 @@ def _tuple(statement: Statement) -> str:
     return ", ".join(f"x{at}" for at in range(len(statement.iterators)))
 
 
-def _places(statement: Statement, first: str, second: str) -> str:
-    """The subscript that moves with both iterators, one element at a time with the second."""
-    for entry in statement.write.index:
+def _rest(program: Program, statement: Statement, at: int) -> Array:
+    """The array that a statement writes, without the dimensions before one."""
+    array = program.array(statement.write.array)
+    return replace(array, shape=array.shape[at:])
+
+
+def _places(statement: Statement, first: str, second: str) -> _Place | None:
+    """The subscript that moves with both iterators, by one with the second, and its dimension."""
+    for dimension, entry in enumerate(statement.write.index):
         factors = dict(coefficients(entry))
         if factors.get(first) and abs(factors.get(second, 0)) == 1:
             own = ((statement.iterators.index(x), factors[x]) for x in (first, second))
-            return " + ".join(f"{factor} * x{at}" for at, factor in own)
-    return ""
+            return dimension, " + ".join(f"{factor} * x{at}" for at, factor in own)
+    return None

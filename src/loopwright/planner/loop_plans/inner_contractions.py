@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TypeAlias
 
 from loopwright.analysis.inner_contraction import inner_contraction
@@ -68,6 +69,7 @@ __all__ = [
 ]
 
 _QUOTA = 2_000_000  # isl operations for the contractions of one statement
+_PANEL_QUOTA = 1_500_000  # and for what is left of strips of its reduction
 _BATCHES = 2  # products of a loop around a contraction that each thread must get
 
 
@@ -142,11 +144,19 @@ class _Planner:
         dtype = draft.schedule.program.statement(statement).write.dtype
         self.widths = strip_widths(machine, dtype.name)
         self.reached = self._state()  # what is kept when isl's quota ends the search
+        self.panel: tuple[list[str], int] | None = None  # loops of what is left, and their strips
 
     def attempt(self, roles: Roles) -> None:
         """As `plan`, but no more than isl gets done within the quota."""
-        self.reached = self._state()
+        self.reached, self.panel = self._state(), None
         bounded(lambda: self.plan(roles), lambda _: self._back(self.reached), _QUOTA)
+        self._part_panel()
+
+    def _part_panel(self) -> None:
+        if self.panel is not None:
+            before = self._state()
+            part = partial(split_panel, self.draft, *self.panel, self.shares)
+            bounded(part, lambda _: self._back(before), _PANEL_QUOTA)
 
     def plan(self, roles: Roles) -> None:
         """Contractions of the loops of the given roles; nothing changes where there can be none."""
@@ -340,14 +350,9 @@ class _Planner:
         if not found:
             self._back(before)
         elif level + 1 == len(self.widths) or not self._strips(nest, order, strip, level + 1, ways):
-            self._panel(nest, order, strip, width)
+            # What is left of strips of the reduction is parted last, with a quota of its own.
+            self.panel = (order, width) if strip == nest.p else None
         return found
-
-    def _panel(self, nest: _Loops, order: list[str], strip: str, width: int) -> None:
-        """What is left of strips of the reduction."""
-        if strip == nest.p:
-            split_panel(self.draft, order, width, self.shares)
-            self.reached = self._state()
 
     def _box(
         self, nest: _Loops, order: list[str], strip: tuple[str, int], ways: Sequence[_Way]
