@@ -158,16 +158,20 @@ def _other_order(
     share = BufferShare(schedule.program, machine)
     lanes_of = partial(_outer_vectors, schedule, machine, most, share, taken, parallel=parallel)
 
-    def beside(own: frozenset[str]) -> tuple[Step, ...]:
+    def with_others(lanes: tuple[Step, ...], own: frozenset[str]) -> tuple[Step, ...]:
+        """Lanes beside another order of the other nests, where the price of both is not higher."""
         left = {name: x for name, x in most.items() if not _users(schedule, name) & own}
-        return _best_spread(schedule, machine, left, share, taken | own)[0]
+        others = _best_spread(schedule, machine, left, share, taken | own)[0]
+        both = (*others, *lanes)
+        is_dear = bool(others) and _is_faster(schedule, machine, share.sizes, lanes, both)
+        return lanes if is_dear else both
 
     is_small = len(schedule.program.statements) <= _MOST_STATEMENTS
     if not is_small and offers_lanes(schedule, taken):
         # Of many statements the orders take isl longer than lanes of the order that stands there.
         lanes, own = lanes_of(is_free=False, is_ragged=False)
         if own:
-            return (*splits, *beside(own), *lanes)
+            return (*splits, *with_others(lanes, own))
     steps, is_best = _best_spread(schedule, machine, most, share, taken)
     if not any(isinstance(step, Reschedule) for step in steps):
         steps = register_jams(schedule, machine, most, share, taken) or steps
@@ -179,7 +183,7 @@ def _other_order(
         # Where it spreads nothing, its loops are whole: but for those with ends of their own.
         lanes, own = lanes_of(is_free=spreads and is_best, is_ragged=is_other)
         if own:
-            found = (*beside(own), *lanes)
+            found = with_others(lanes, own)
             if not is_other or _is_faster(schedule, machine, share.sizes, found, steps):
                 steps = found
     return (*splits, *steps) if steps else ()
