@@ -137,6 +137,7 @@ def machine_code_module(nest: LoopNest, machine: Machine, *, checked: bool = Fal
     from loopwright.lower.split_at_borders import split_at_borders  # lazy: likewise
     from loopwright.lower.unswitch_loops import unswitch_loops  # lazy: likewise
     from loopwright.lower.values.functions_apart import functions_apart  # lazy: likewise
+    from loopwright.lower.values.lanes_in_scalars import lanes_in_scalars  # lazy: likewise
     from loopwright.lower.values.narrow_arithmetic import narrow_arithmetic  # lazy: likewise
     from loopwright.lower.values.plain_reductions import plain_reductions  # lazy: likewise
 
@@ -152,7 +153,7 @@ def machine_code_module(nest: LoopNest, machine: Machine, *, checked: bool = Fal
         liked = unswitch_loops(split_at_borders(liked))
         liked = branch_around_calls(narrow_arithmetic(liked), known)
         liked = functions_apart(plain_reductions(liked), known)
-        liked = branch_around_quotients(quotients_apart(liked, wide))
+        liked = lanes_in_scalars(branch_around_quotients(quotients_apart(liked, wide)))
     except FAULTS as error:
         survive(error, f"the code of '{nest.name}'")
         liked = nest
