@@ -9,6 +9,7 @@ functions are the compiler's builtins: no header is needed for them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -69,7 +70,7 @@ class Helper:
         return f"#ifdef __aarch64__\n{short}#else\n{whole}#endif\n"
 
     def _with_alternative(self, head: str, whole: str) -> str:
-        plain = self.alone.replace("lw_", "")
+        plain = re.sub(r"\blw_([abc])\b", r"\1", self.alone)
         return f"{self._comment}{self._condition}{whole}#else\n{head} {plain}\n#endif\n"
 
     @property

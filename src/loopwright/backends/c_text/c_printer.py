@@ -17,7 +17,6 @@ from loopwright.backends.c_text.c_choices import choices_by_bits, no_choices
 from loopwright.backends.c_text.c_dialect import FAR_FLAG, Dialect
 from loopwright.backends.c_text.c_expression_printer import CExpressions
 from loopwright.backends.c_text.c_far_numbers import (
-    Functions,
     far_calls,
     far_type,
     taken_in_vectors,
@@ -25,6 +24,7 @@ from loopwright.backends.c_text.c_far_numbers import (
 from loopwright.backends.c_text.c_operations import Helper
 from loopwright.backends.c_text.c_scopes import Scopes, allocations, contiguous_buffers
 from loopwright.backends.c_text.c_subscripts import lanes_lie_apart
+from loopwright.backends.c_text.c_sums import sum_of_halves, updated
 from loopwright.backends.c_text.c_syntax import ATOM, CText, NamesInUse, Width, c_type
 from loopwright.backends.c_text.c_vectors import (
     ReductionUpdate,
@@ -35,6 +35,12 @@ from loopwright.backends.c_text.c_vectors import (
     register_lanes,
     squares,
     vector_lanes,
+)
+from loopwright.backends.c_text.c_whole_vectors import (
+    pieces_by_lines,
+    takes_whole_vectors,
+    whole_vector_lanes,
+    whole_vectors,
 )
 from loopwright.diagnostics import InternalError, UsageError
 from loopwright.ir.dtypes import DTYPES
@@ -103,7 +109,6 @@ def _is_innermost(stmt: Stmt) -> bool:
     )
 
 
-_COMPOUND = {"add": "+=", "sub": "-=", "mul": "*="}
 _MOST_UNROLL = 64  # what compilers unroll whole
 Origin = Callable[[Store], str]  # where in the source a store comes from, in words
 
@@ -127,8 +132,8 @@ class CPrinter:
         self.lines = self.scopes.lines
         self._origin = origin
         self._is_in_parallel_loop = False  # inside a parallel loop
-        self._may_reorder = False  # floating sums may be taken in another order
-        self._functions: Functions = ()  # those that are lines of ours in loops of vectors
+        self._nest = LoopNest("", (), (), Block(()))  # that which is written
+        self._has_whole_vectors = False  # whether its loops do
         # Vector loops of the nest that become vector statements, their lanes.
         self._lanes: IdentityMap[For, int | None] = IdentityMap()
 
@@ -137,8 +142,8 @@ class CPrinter:
     def nest(self, nest: LoopNest) -> None:
         """All statements of a nest, whose arguments are declared."""
         body, scalars = nest.body, frozenset(nest.scalars)
-        self._may_reorder = nest.reassoc
-        self._functions = nest.functions
+        self._nest = nest
+        self._has_whole_vectors = takes_whole_vectors(nest)
         contiguous = contiguous_buffers(nest, self.expressions.buffers)
         arguments = frozenset(buffer.name for buffer in nest.buffers)
         is_gnu = not self.dialect.has_vector_functions
@@ -296,9 +301,9 @@ class CPrinter:
             with self.scopes.constant(stmt.var, stmt.start):
                 self.statement(stmt.body)
             return
-        if self._may_reorder and self.dialect.reduction:
+        if self._nest.reassoc and (self.dialect.reduction or self._nest.vector_bits):
             updates = reductions(stmt)
-            if updates is not None:
+            if updates is not None and (self.dialect.reduction or len(updates) == 1):
                 self._reduction_loop(stmt, updates)
                 return
         match stmt.mark:
@@ -324,12 +329,13 @@ class CPrinter:
 
         Where these have numbers that are far, it runs as if all were near, and again if not.
         """
-        self.expressions.functions = taken_in_vectors(stmt, self._functions)
-        far = far_type(stmt, self._functions)
+        self.expressions.functions = taken_in_vectors(stmt, self._nest.functions)
+        far = far_type(stmt, self._nest.functions)
         if far is None:
-            if not lanes_lie_apart(stmt):
-                self.scopes.pragma(self.dialect.vector)
-            self._for(stmt)
+            if lanes_lie_apart(stmt):
+                self._for(stmt)
+            else:
+                self._simd_loop(stmt)
         else:
             with self.scopes.block():
                 self.lines.add(f"{c_type(DTYPES[f'uint{far.bits}'])} {FAR_FLAG} = 0;")
@@ -340,6 +346,16 @@ class CPrinter:
                 with self.scopes.block(f"if ({FAR_FLAG})"):
                     self._for(stmt)
         self.expressions.functions = ()
+
+    def _simd_loop(self, stmt: For) -> None:
+        """A loop of independent iterations, by whole vectors and from lines on where that pays."""
+        with pieces_by_lines(self.scopes, stmt, self._nest) as piece:
+            lanes = whole_vector_lanes(stmt, self._nest) if self._has_whole_vectors else None
+            if lanes is None or not self.dialect.vector:
+                self.scopes.pragma(self.dialect.vector)
+            else:
+                whole_vectors(self.scopes, lanes)
+            self._for(piece)
 
     def _find_far(self, value: Expr) -> None:
         """Lines that find whether arguments of functions are far, where these are taken as near."""
@@ -360,13 +376,16 @@ class CPrinter:
                 element = self.expressions.element(update.target.array, update.target.index)
                 self.lines.add(f"{c_type(update.target.dtype)} {name} = {element};")
                 names.append(name)
-            clauses = (f"({u.sign}:{n})" for n, u in zip(names, updates, strict=True))
-            self.scopes.pragma(self.dialect.reduction + "".join(f" reduction{c}" for c in clauses))
+            if not self.dialect.reduction:
+                stmt = sum_of_halves(self.scopes, stmt, updates[0], names[0])
+            pairs = list(zip(names, updates, strict=True))
+            clauses = "".join(f" reduction({u.sign}:{n})" for n, u in pairs)
+            self.scopes.pragma(self.dialect.reduction and self.dialect.reduction + clauses)
             with self.scopes.loop(stmt):
-                for name, update in zip(names, updates, strict=True):
-                    text = f"{name} {_COMPOUND[update.op]} {self.expressions.value(update.value)};"
+                for name, update in pairs:
+                    text = updated(name, update.op, self.expressions.value(update.value))
                     self._add_store(text, update.store)
-            for name, update in zip(names, updates, strict=True):
+            for name, update in pairs:
                 element = self.expressions.element(update.target.array, update.target.index)
                 self.lines.add(f"{element} = {name};")
 
@@ -391,7 +410,7 @@ class CPrinter:
                 and stmt.value.dtype.is_float
                 and stmt.value.dtype.bits > 16
             ):
-                text = f"{target} {_COMPOUND[op]} {self.expressions.value(y)};"
+                text = updated(target, op, self.expressions.value(y))
         self._add_store(text, stmt)
 
     def _update(self, target: str, value: Expr) -> str:

@@ -266,7 +266,7 @@ class Scopes:
         known = _from(stmt.start, self.expressions.ranges)
         with self.names.block(), self.known_range(stmt.var, known):
             name = self.declare_name(stmt.var)
-            is_narrow = self._counts_in_int(stmt, start, stop)
+            is_narrow = self.counts_in_int(stmt, start, stop)
             kind = "int" if is_narrow else self.expressions.dialect.index
             width = Width.INT if is_narrow else Width.LONG
             self.expressions.spelling[stmt.var] = CText(name, ATOM, width)
@@ -278,7 +278,7 @@ class Scopes:
             with self.braces(f"for ({kind} {name} = {start}; {goes_on}; {by})"):
                 yield
 
-    def _counts_in_int(self, stmt: For, start: CText, stop: CText) -> bool:
+    def counts_in_int(self, stmt: For, start: CText, stop: CText) -> bool:
         """Whether a loop of vectors counts in int: its bounds are, and so is its variable as data.
 
         Lanes of a variable of 64 bits would be made and halved for every vector.
@@ -298,6 +298,10 @@ class Scopes:
             isinstance(node, Cast) and node.dtype == INT32 and node.x == Var(stmt.var)
             for node in nodes
         )
+
+    def known_from(self, start: Expr) -> Interval | None:
+        """What is known of a variable that counts from `start` on."""
+        return _from(start, self.expressions.ranges)
 
     @contextmanager
     def known_range(self, name: str, known: Interval | None) -> Iterator[None]:
@@ -444,11 +448,15 @@ class Scopes:
 
     def pragma(self, text: str) -> None:
         """A line of a dialect, if it has one."""
+        self.pragma_helper(text)
+        if text:
+            self.lines.directive(text)
+
+    def pragma_helper(self, text: str) -> None:
+        """Define what a line of a dialect stands for, where that depends on the compiler."""
         for used in (_SIMD, _SIMD_FAR):
             if text.startswith(f"{used.name}("):
                 self.expressions.helpers[used.name] = used
-        if text:
-            self.lines.directive(text)
 
 
 def contiguous_buffers(nest: LoopNest, known: Mapping[str, NamedBuffer]) -> frozenset[str]:
