@@ -86,6 +86,14 @@ def test_strides_of_other_lengths_are_left_alone() -> None:
 ONE = Const(1.0, FLOAT64)
 
 
+def test_copies_are_left_to_compilers() -> None:
+    """They call memcpy for such a loop, once where it is one."""
+    nest = doubled(FLOAT64)
+    copy = Store("B", (R, J + 1), Load("A", (R, J), FLOAT64))
+    whole = loop(R, 0, Var("m"), loop(J, 0, N, copy, mark=Mark.SIMD))
+    assert "to_line" not in emit_c(replace(nest, body=whole), C).text
+
+
 def stored(*index: Expr, value: Expr = ONE) -> Store:
     return Store("B", index, value)
 

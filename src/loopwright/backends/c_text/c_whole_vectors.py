@@ -31,7 +31,7 @@ from loopwright.backends.c_text.c_operations import Helper
 from loopwright.backends.c_text.c_scopes import Scopes
 from loopwright.backends.c_text.c_syntax import ATOM, CText, Width
 from loopwright.ir.dtypes import BOOL
-from loopwright.ir.expr import Expr, Load, Var
+from loopwright.ir.expr import Const, Expr, Load, Var
 from loopwright.ir.loops import For, Let, LoopNest, Mark, Stmt, Store
 from loopwright.ir.row_walk import LINE_BYTES, LONG_BYTES, first_stored
 from loopwright.ir.visit import children, constant_trips, names, statements
@@ -118,6 +118,12 @@ def _is_whole(loop: For) -> bool:
     return loop.mark is Mark.SIMD and is_one and all(len(found) == 1 for found in rows.values())
 
 
+def _moves_only(loop: For) -> bool:
+    """Whether a loop computes nothing that it stores."""
+    inside = (stmt for stmt in statements(loop.body) if isinstance(stmt, Store | Let))
+    return all(isinstance(stmt.value, Load | Const | Var) for stmt in inside)
+
+
 def _bits(loop: For) -> set[int]:
     """The lengths of the numbers that a loop computes with."""
     values = [stmt.value for stmt in statements(loop.body) if isinstance(stmt, Store | Let)]
@@ -136,10 +142,12 @@ def _on_data(expr: Expr) -> list[Expr]:
 def pieces_by_lines(scopes: Scopes, loop: For, nest: LoopNest) -> Iterator[For]:
     """Inside, the loop of one piece: up to the first line that is stored to, and from there on.
 
-    The loop itself where it is not to be cut.
+    The loop itself where it is not to be cut: gcc makes memcpy of loops that only move elements,
+    which finds lines by itself.
     """
     start, stop = Var(f"{loop.var} from"), Var(f"{loop.var} to")
-    stored = first_stored(loop) if loop.var in nest.to_lines else None
+    is_cut = loop.var in nest.to_lines and not _moves_only(loop)
+    stored = first_stored(loop) if is_cut else None
     if stored is None or stored[0] not in scopes.vectors.forms.contiguous:
         yield loop
         return
