@@ -67,6 +67,7 @@ from loopwright.lower.values.rare_calls import branch_around_calls
 from loopwright.lower.values.signs import clamp_signs, takes_signs
 from loopwright.lower.values.sums_apart import run_sums_singly
 from loopwright.lower.values.unsigned_sums import unsigned_sums
+from loopwright.lower.values.wide_counts import counts_widely, widen_counts
 from loopwright.planner.grid_plans.gpu import gpu_planner
 from loopwright.planner.mesh_plans.mesh import mesh_planner, scratchpad_room
 from loopwright.planner.planners import Planner, model_planner, text_planner
@@ -154,6 +155,7 @@ def tells_more(
     is_gathered = any(map(gathers_in_memory, loops))
     if machine.isa == "x86_64":
         is_chosen = is_chosen or any(map(_has_signs_in_vectors, loops))
+        is_chosen = is_chosen or any(map(counts_widely, loops))
     vectors = (s for s in statements(told.body) if isinstance(s, For) and s.mark is Mark.SIMD)
     is_called = any(_own_calls(loop, taken_in_vectors(loop, told.functions)) for loop in vectors)
     return is_guessed or is_chosen or any_updates(told) or is_gathered or is_called
@@ -187,7 +189,7 @@ def _told(nest: LoopNest, machine: Machine, may_guess: Expr | None) -> LoopNest:
     bound = functions_apart(promote_scalars(sink_scalars(strips)), nest.functions, twice)
     kept = keep_elements(carry_chosen(bound, may_guess), may_guess=may_guess)
     if machine.isa == "x86_64":  # measured there only
-        kept = run_sums_singly(mask_updates(kept))
+        kept = widen_counts(run_sums_singly(mask_updates(kept)))
     return run_elements_singly(unsigned_sums(kept), machine.lanes)
 
 

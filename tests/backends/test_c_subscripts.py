@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import loopwright as lw
-from loopwright.backends.c_text.c_subscripts import lanes_lie_apart
-from loopwright.ir.loops import For
+from loopwright.backends.c_text.c_subscripts import lanes_lie_apart, leave_to_estimate
+from loopwright.ir.loops import For, Mark
 from loopwright.ir.visit import statements
 from loopwright.lower.passes import lower_schedule
 from loopwright.transform.plan import initial_schedule
@@ -45,6 +47,48 @@ def test_left_to_the_compiler(name: str) -> None:
 @pytest.mark.parametrize("name", NEAR)
 def test_vectors(name: str) -> None:
     assert not is_apart(NEAR[name])
+
+
+# Bodies of loops over a few iterations p, with M of them.
+BADLY_SHORT = {
+    "three coordinates": (3, "z[i][p] = z[i][p] * d[i];"),
+    "five of a row": (5, "z[i][p] = z[i][p] * d[i];"),
+    "a pair of floats": (2, "w[i][p] = w[i][p] + 1.0f;"),
+    "rows of a matrix": (4, "z[i][p] = a[p][0] * d[0] + a[p][1] * d[1];"),
+    "every second": (4, "z[i][p] = z[i][2 * p] * d[i];"),
+    "the unit matrix": (3, "a[i][p] = i == p ? 1.0 : 0.0;"),
+}
+SHORT = {
+    "a row of four": (4, "z[i][p] = z[i][p] * d[i];"),
+    "backwards": (4, "z[i][p] = z[i][7 - p] * d[i];"),
+    "a row of sixteen": (16, "z[i][p] = d[i];"),
+    "columns, but many": (12, "z[i][p] = d[i] * a[p][0] + z[i][p];"),
+    "choices by data": (3, "z[i][p] = d[p] > 0.0 ? d[p] : 0.0;"),
+    "sums by choice": (6, "z[i][p] = c == p ? z[i][p] + d[i] : z[i][p];"),
+}
+
+
+def is_left(trips: int, body: str) -> bool:
+    arrays = "double a[n][4], double z[n][16], float w[n][4], double d[n]"
+    source = f"""void f(int n, int c, {arrays}) {{
+#pragma scop
+  for (int i = 0; i < n; i++) for (int p = 0; p < {trips}; p++) {{ {body} }}
+#pragma endscop
+}}"""
+    (program,) = lw.parse_c(source)
+    nest = lower_schedule(initial_schedule(program))
+    loops = [stmt for stmt in statements(nest.body) if isinstance(stmt, For)]
+    return leave_to_estimate(replace(loops[-1], mark=Mark.SIMD))
+
+
+@pytest.mark.parametrize("name", BADLY_SHORT)
+def test_few_iterations_are_left_to_the_compiler(name: str) -> None:
+    assert is_left(*BADLY_SHORT[name])
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_few_iterations_as_vectors(name: str) -> None:
+    assert not is_left(*SHORT[name])
 
 
 def test_text() -> None:

@@ -23,7 +23,7 @@ from loopwright.backends.c_text.c_far_numbers import (
 )
 from loopwright.backends.c_text.c_operations import Helper
 from loopwright.backends.c_text.c_scopes import Scopes, allocations, contiguous_buffers
-from loopwright.backends.c_text.c_subscripts import lanes_lie_apart
+from loopwright.backends.c_text.c_subscripts import leave_to_estimate
 from loopwright.backends.c_text.c_sums import sum_of_halves, updated
 from loopwright.backends.c_text.c_syntax import ATOM, CText, NamesInUse, Width, c_type
 from loopwright.backends.c_text.c_vectors import (
@@ -332,7 +332,7 @@ class CPrinter:
         self.expressions.functions = taken_in_vectors(stmt, self._nest.functions)
         far = far_type(stmt, self._nest.functions)
         if far is None:
-            if lanes_lie_apart(stmt):
+            if leave_to_estimate(stmt):
                 self._for(stmt)
             else:
                 self._simd_loop(stmt)
