@@ -19,6 +19,7 @@ from loopwright.planner.plan_choice import MARKED, PLANNED, SOURCE, choose_plan
 from loopwright.planner.planners import model_planner
 from loopwright.planner.source_order import source_order
 from loopwright.transform.loop_marks import Parallel, Simd, Unroll
+from loopwright.transform.scalar_expansion import ExpandScalar
 from loopwright.transform.unroll_and_jam import UnrollAndJam
 
 N1 = load_machine("neoverse-n1")
@@ -199,3 +200,28 @@ def test_other_shapes_than_the_guessed_one(
     monkeypatch.setattr(plan_choice, "extend_plan", lambda *_, **__: (Simd("p"),))
     chosen = choose_plan(source, N1, 1)
     assert (chosen.taken == PLANNED) == (taken == PLANNED)
+
+
+LAGS = """void lags(int h, int w, int most, {type} z[h][w], {type} north[most]) {{
+#pragma scop
+  for (int l = 0; l < most; l++) {{
+    {type} v = 0;
+    for (int i = 0; i < h - l; i++)
+      for (int j = 0; j < w; j++) {{
+        {type} d = z[i + l][j] - z[i][j];
+        v += d * d;
+      }}
+    north[l] = v / w;
+  }}
+#pragma endscop
+}}
+"""
+
+
+@pytest.mark.parametrize("kind", ["float", "double"])
+@pytest.mark.parametrize("name", ["skylake-avx512", "neoverse-n1"])
+def test_what_a_sum_in_order_gathers_stays_beside_it(name: str, kind: str) -> None:
+    """gcc computes it in vectors either way: apart from its sum it only goes through memory."""
+    (program,) = lw.parse_c(LAGS.format(type=kind))
+    chosen = choose_plan(program, load_machine(name), 1, text=True)
+    assert not any(isinstance(step, ExpandScalar) for step in chosen.plan)

@@ -19,7 +19,7 @@ from loopwright.ir.machine import Machine
 from loopwright.ir.program import Access, Program, Statement
 from loopwright.planner.cost.statement_work import is_extreme, latency
 
-__all__ = ["carried_cycles", "may_meet"]
+__all__ = ["carried_cycles", "may_meet", "sums_in_order"]
 
 _STORED = 4.0  # cycles from a store to a load of it that is not the next iteration's
 
@@ -61,6 +61,15 @@ def carried_cycles(
         cycles = sum(latency(by_name[name], written, machine) for name in group)
         longest = max(longest, cycles + (_STORED if own & through_memory else 0.0))
     return longest
+
+
+def sums_in_order(statements: Sequence[Statement]) -> int:
+    """How many statements gather floating numbers, whose order is kept.
+
+    gcc computes what these gather in vectors, other statements of the loop included, and adds the
+    lanes one by one.
+    """
+    return sum(s.write.dtype.is_float and s.write in s.reads for s in statements)
 
 
 def may_meet(

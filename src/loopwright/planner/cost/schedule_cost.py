@@ -46,7 +46,7 @@ from loopwright.ir.schedule_tree import (
 )
 from loopwright.lazy_dataclass import dataclass
 from loopwright.planner.cost.cache_misses import lost_share, read_rate
-from loopwright.planner.cost.carried_values import carried_cycles, may_meet
+from loopwright.planner.cost.carried_values import carried_cycles, may_meet, sums_in_order
 from loopwright.planner.cost.kernel_cycles import kernel_cycles
 from loopwright.planner.cost.local_arrays import arrays_in_registers
 from loopwright.planner.cost.loop_steps import loop_steps
@@ -415,7 +415,7 @@ class _ScheduleModel:
             return trips * self._body(names, moving, copies, lanes, 1, chain)
         alone = self._body(names, moving, copies, None, 1, chain)
         if self.is_text and chain and not any(copies.values()):
-            alone += _LANE_IN_C * len(names)
+            alone += _LANE_IN_C * (sums_in_order(statements) or len(names))
         alone += _GUARD * max((math.prod(copies[name].values()) for name in guarded), default=0.0)
         if in_part:
             trips = max(0.0, trips - in_part)

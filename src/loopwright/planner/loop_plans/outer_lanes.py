@@ -53,6 +53,7 @@ _LEAST = 32
 # gcc widens (measured, N1: eight bytes added up in 32 bits take three times as long as sixteen; for
 # AVX-512 it takes registers of 256 bits, and sixteen bytes one by one).
 _WHOLE_BITS = 256
+_LONG = 64  # iterations inside of one of a shorter loop
 _ENDS = 8  # times the iterations of a loop at once: those of loops inside whose ranges differ
 # Bytes of a row that a thread's strip takes: what is asked for ahead ends with a page, so that
 # parts of rows arrive late (measured, N1: rows of 4800 bytes in two take 1.2 times as long).
@@ -138,7 +139,7 @@ def _best(
     """
     names = nest.statements
     own = [band for band in bands(nest) if band.statements == names and _is_offered(draft, band)]
-    own = [b for b in own if model.count(b) >= _LEAST and not model.has_far(b)]
+    own = [b for b in own if _is_long(model, b) and not model.has_far(b)]
     statements = [model.program.statement(name) for name in names]
     if is_ragged:
         own = [b for b in own if runs_alike(draft.schedule, b)]
@@ -178,6 +179,24 @@ def _best(
             _write_out(draft, model, band)
             return names
     return frozenset()
+
+
+def _is_long(model: OuterCost, band: Band) -> bool:
+    """Whether a loop has iterations enough for vectors.
+
+    A few of them, a vector at least, where the loops inside are long: points of a cell beside all
+    those of the cells around, channels beside the taps of filters.
+    """
+    count = model.count(band)
+    if count >= _LEAST:
+        return True
+    bits = max(model.program.statement(name).write.dtype.bits for name in band.statements)
+    return count >= model.machine.lanes(bits) and _runs_inside(model, band) >= _LONG
+
+
+def _runs_inside(model: OuterCost, band: Band) -> float:
+    """How often the innermost loops inside of one run in an iteration of it, at most."""
+    return max((model.count(b) * _runs_inside(model, b) for b in bands(band.child)), default=1.0)
 
 
 def _shapes(model: OuterCost, band: Band, statements: Sequence[Statement]) -> list[Shape]:
