@@ -58,6 +58,7 @@ from loopwright.lower.values.absolute_differences import absolute_differences
 from loopwright.lower.values.elements_apart import run_elements_singly
 from loopwright.lower.values.functions_apart import functions_apart
 from loopwright.lower.values.keep_elements import keep_elements
+from loopwright.lower.values.kept_copies import write_out_kept
 from loopwright.lower.values.kept_sums import gathers_in_memory
 from loopwright.lower.values.masked_updates import mask_updates
 from loopwright.lower.values.narrow_arithmetic import narrow_arithmetic
@@ -187,7 +188,8 @@ def _told(nest: LoopNest, machine: Machine, may_guess: Expr | None) -> LoopNest:
     # Again when scalars of an iteration are bound: until then they stand before the calls.
     strips = functions_apart(narrow, nest.functions, twice)
     bound = functions_apart(promote_scalars(sink_scalars(strips)), nest.functions, twice)
-    kept = keep_elements(carry_chosen(bound, may_guess), may_guess=may_guess)
+    copies = write_out_kept(carry_chosen(bound, may_guess))
+    kept = keep_elements(copies, may_guess=may_guess)
     if machine.isa == "x86_64":  # measured there only
         kept = widen_counts(run_sums_singly(mask_updates(kept)))
     return run_elements_singly(unsigned_sums(kept), machine.lanes)
