@@ -126,7 +126,10 @@ def allocate_private(array: Array, around: frozenset[str], body: Stmt) -> Stmt:
 
 
 def _private(array: Array, body: Stmt) -> Stmt:
-    """`body` with its own copy of an array, less the dimensions in which it uses one place only."""
+    """`body` with its own copy of an array, less the dimensions in which it uses one place only.
+
+    Scalars, where every element is read in the sequence of statements that begins by writing it.
+    """
     places = {load.index for load in _loads(body) if load.array == array.name}
     stores = [s for s in statements(body) if isinstance(s, Store) and s.buffer == array.name]
     places |= {store.index for store in stores}
@@ -142,6 +145,9 @@ def _private(array: Array, body: Stmt) -> Stmt:
         or any(names(place[at]) & bound for place in places)
     ]
     if len(kept) == array.rank:
+        inside = _contracted(array, body)
+        if inside is not None:
+            return inside
         return _alloc(array, Space.STACK if _is_small(array) else Space.PRIVATE, body)
 
     def narrowed(index: tuple[Expr, ...]) -> tuple[Expr, ...]:
@@ -157,9 +163,9 @@ def _private(array: Array, body: Stmt) -> Stmt:
             return replace(stmt, index=narrowed(stmt.index))
         return stmt
 
-    inside = rebuild(body, store, lambda value: rewrite(value, load))
+    narrow = rebuild(body, store, lambda value: rewrite(value, load))
     smaller = replace(array, shape=narrowed(array.shape))
-    return _alloc(smaller, Space.STACK if _is_small(smaller) else Space.PRIVATE, inside)
+    return _alloc(smaller, Space.STACK if _is_small(smaller) else Space.PRIVATE, narrow)
 
 
 def _is_small(array: Array) -> bool:
