@@ -18,6 +18,7 @@ from loopwright.frontends.c import read_c
 from loopwright.ir.dtypes import DTYPES, FLOAT32, FLOAT64, DType
 from loopwright.ir.expr import Cast, Const, Expr, Load, Var
 from loopwright.ir.loops import Block, Buffer, For, LoopNest, Mark, Store
+from loopwright.ir.visit import statements
 from loopwright.lower.build import loop
 from loopwright.machines.load import load_machine
 from loopwright.planner.planners import model_planner
@@ -75,6 +76,21 @@ def test_what_compilers_are_told() -> None:
     plain = emit_c(replace(doubled(FLOAT64), to_lines=frozenset(), vector_bits=0), C).text
     assert "to_line" not in plain
     assert "simdlen" not in plain
+
+
+def test_loops_that_store_to_several_arrays_are_left_alone() -> None:
+    """Only one of them would begin at a line."""
+    nest = doubled(FLOAT64)
+    (row,) = (x for x in statements(nest.body) if isinstance(x, For) and x.var == "j")
+    other = Store("D", (R, J), Load("A", (R, J), FLOAT64))
+    both = replace(row, body=Block((row.body, other)))
+    assert whole_vector_lanes(row, nest) == 8
+    assert whole_vector_lanes(both, nest) is None
+    buffers = (*nest.buffers, replace(nest.buffers[1], name="D"))
+    changed = replace(nest, buffers=buffers, body=loop(R, 0, Var("m"), both))
+    text = emit_c(changed, C).text
+    assert "lw_to_line" not in text
+    assert "simdlen" not in text
 
 
 def test_strides_of_other_lengths_are_left_alone() -> None:
