@@ -13,10 +13,10 @@ that is not slower at the guess is therefore also taken where it is never slower
 of as many elements and at most 0.95 of the time of the source order in their mean.
 
 Several threads are to be faster than one. With P(S, T) the price of a schedule S on T threads, S
-for T threads and A the plan for one, A is taken where P(S, T) > 0.9 P(A, 1) at the likely sizes and
-at larger ones, where sizes are guessed. A is made only where that may be: where the price of S
-itself falls by less than a tenth, where S has none (waves), or where passes would go in waves on
-one thread only.
+for T threads and A the plan for one, A is taken where P(S, T) > 0.9 P(A, 1) at the likely sizes
+and, where sizes are guessed, at larger ones and at other shapes. A is made only where that may be:
+where the price of S itself falls by less than a tenth, where S has none (waves), or where passes
+would go in waves on one thread only.
 """
 
 from __future__ import annotations
@@ -242,10 +242,10 @@ def _without_waves(chosen: PlanChoice, machine: Machine) -> Schedule:
 
 
 def _sizes_to_ask(program: Program) -> list[dict[str, int]]:
-    """Likely sizes, and larger ones where they are guessed."""
+    """Likely sizes, and where they are guessed larger ones and those of other shapes."""
     likely, known = likely_sizes(program), bounded_sizes(program)
     larger = {x: size if x in known else _LARGER * size for x, size in likely.items()}
-    return [likely] if larger == likely else [likely, larger]
+    return [likely] if larger == likely else [likely, larger, *other_shapes(program)]
 
 
 def _goes_in_waves_alone(chosen: PlanChoice, machine: Machine) -> bool:
