@@ -72,6 +72,23 @@ def test_strips_of_a_single_loop() -> None:
     assert shared(one) == (StripMine("i", 8), ParallelChunks("i_t", PARTS))
 
 
+@pytest.mark.parametrize(
+    ("dtype", "extent", "size"),
+    [("float64", 200, 8), ("int32", 200, 16), ("int8", 5000, 64), ("int8", 200, 8)],
+)
+def test_strips_are_whole_lines_of_all_that_is_written(dtype: str, extent: int, size: int) -> None:
+    """A line of the shorter elements would go from thread to thread; short loops have no choice."""
+    arrays = {
+        "x": f"in float64 [m, {extent}]",
+        "y": f"out float64 [{extent}]",
+        "z": f"out {dtype} [{extent}]",
+    }
+    body = Do("y[i]", "y[i] + x[t, i]"), Do("z[i]", "z[i] + 1")
+    source = program("both", arrays, For("t", 0, "m", For("i", 0, extent, *body)), params="m")
+    steps = default_plan(source, TWO, parallel=True)[0]
+    assert {step.size for step in steps if isinstance(step, StripMine)} == {size}
+
+
 def test_copies_of_a_scalar_where_it_needs_them() -> None:
     arrays = {"x": "inout float64 [n]", "s": "local float64 []"}
     body = For("i", 0, "n", Do("s", "x[i]"), For("k", 0, 3, Do("x[i]", "x[i] + s")))

@@ -62,6 +62,7 @@ _IDLE = 1.2  # times the iterations of such a loop: rounds of all threads that a
 _WORTH = 16  # times the cost of a barrier: work that a parallel loop inside another one must have
 _WORTH_BESIDE = 2  # likewise, of one beside another parallel loop: threads meet there anyway
 _STRIP = 16  # iterations that stay together where loops are cut, as many as two lines hold
+_FEW_LINES = 8  # of a loop whose strips are shorter than a line of its shortest elements
 _FEW_STRIPS = 32  # of a loop whose strips are to be shorter, a line, for threads to get the same
 _PARTS = 2  # that each thread gets of them: rows need not be longer than caches like (deriche)
 _BLOCKS = 16  # sums that each thread gathers apart, so that all are done at about the same time
@@ -273,11 +274,14 @@ class _Sharing:
         return loop, (cut, Interchange((loop, *around))) if around else (cut,)
 
     def _strip(self, band: Band) -> int:
-        """Iterations that stay together where a loop is cut, whole lines of what it writes."""
-        if self._is_known(band) and self._count(band) >= _FEW_STRIPS * _STRIP:
-            return _STRIP
+        """Iterations that stay together: whole lines of all that a loop writes, not to share any."""
         program = self.draft.schedule.program
         written = [program.statement(name).write.dtype.bytes for name in band.statements]
+        line = self.machine.cache(1).line // min(written)
+        if self._is_known(band) and self._count(band) >= _FEW_STRIPS * _STRIP:
+            return max(_STRIP, line)
+        if self._count(band) >= _FEW_LINES * line:
+            return line
         return min(_STRIP, self.machine.cache(1).line // max(written))
 
     def _share(self, loop: str) -> ParallelChunks:
