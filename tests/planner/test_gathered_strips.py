@@ -54,15 +54,17 @@ def test_short_loops_inside_are_left_to_others() -> None:
 IMAGE = {"x": "in float64 [n, n]", "h": "in float64 [m, m]", "y": "inout float64 [n + m, n + m]"}
 
 
-def test_rows_are_gathered_in_strips_of_a_few() -> None:
-    """Of a picture too, whose rows L1 holds few of."""
+@pytest.mark.parametrize("taps_along", ["m", 15, 7])
+def test_rows_are_gathered_in_strips_of_a_few(taps_along: Bound) -> None:
+    """Of a picture too, whose rows L1 holds few of, also for few taps."""
     body = Do("y[i + p, j + q]", "y[i + p, j + q] + x[i, j] * h[p, q]")
-    taps = For("p", 0, "m", For("q", 0, "m", body))
+    taps = For("p", 0, taps_along, For("q", 0, taps_along, body))
     source = program("spread", IMAGE, For("i", 0, "n", For("j", 0, "n", taps)), params="n m")
     plan, schedule = default_plan(source, TWO, parallel=True)
     (loop,) = (step.loop for step in plan if isinstance(step, Parallel | ParallelChunks))
     assert loop.startswith("p_t")
-    assert "mod 4" in schedule_text(schedule)
+    assert "mod 16" in schedule_text(schedule)
     nest = lower_schedule(schedule)
-    for n, m, threads in ((0, 3, 2), (5, 1, 2), (13, 3, 2), (9, 9, 3)):
-        assert_same(source, nest, {"n": n, "m": min(m, n)}, threads=threads)
+    for n, m, threads in ((0, 3, 2), (5, 1, 2), (13, 3, 2), (19, 9, 3)):
+        extent = m if taps_along == "m" else 15
+        assert_same(source, nest, {"n": n, "m": min(extent, n) if extent == m else extent}, threads)

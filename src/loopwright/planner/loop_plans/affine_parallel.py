@@ -212,9 +212,9 @@ class _Sharing:
         return False
 
     def _gathered(self, band: Band, outer: tuple[Band, ...]) -> bool:
-        """Strips of the elements that the loop and a long one inside scatter into."""
+        """Strips of the elements that the loop and a long one inside scatter into, or of rows."""
         run = self._nested(band)
-        inside = [x for x in run[1:] if self._count(x) >= 2 * _STRIP]
+        inside = {x: self._count(x) >= 2 * _STRIP for x in run[1:]}
         return not outer and take_gathered_strips(self.draft, self.machine, band, inside)
 
     def _goes_along(self, node: Node) -> bool:
@@ -274,7 +274,7 @@ class _Sharing:
         return loop, (cut, Interchange((loop, *around))) if around else (cut,)
 
     def _strip(self, band: Band) -> int:
-        """Iterations that stay together: whole lines of all that a loop writes, not to share any."""
+        """Iterations that stay together: whole lines of all that a loop writes."""
         program = self.draft.schedule.program
         written = [program.statement(name).write.dtype.bytes for name in band.statements]
         line = self.machine.cache(1).line // min(written)

@@ -14,7 +14,7 @@ many rows as fit, and a few at least.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from loopwright.analysis.size_estimates import coefficients, likely_sizes, row_bytes
@@ -32,24 +32,29 @@ __all__ = ["take_gathered_strips"]
 _MOST = 2048  # elements of a strip: short signals have several, too
 _SHARE = 2  # of L1 that a strip may take
 _UNIT = 64
-_LEAST_ROWS = 4  # of a strip of rows: each of them is added to by several of the other array
+_LEAST_ROWS = 16  # of a strip of rows: of loops that are jammed few copies are cut off then
 
 
 _Place = tuple[int, str]  # the dimension of an array, and its subscript
 
 
 def take_gathered_strips(
-    draft: Draft, machine: Machine, band: Band, inside: Sequence[Band]
+    draft: Draft, machine: Machine, band: Band, inside: Mapping[Band, bool]
 ) -> bool:
-    """Share out strips of elements that a loop and one of those inside of it scatter into."""
+    """Share out strips of elements that a loop and one of those inside of it scatter into.
+
+    Of single elements only where the loop inside is long, as `inside` tells: strips cut it.
+    """
     program = draft.schedule.program
     writing = [program.statement(name) for name in sorted(band.statements)]
     first = moved_by(band, program)
-    for inner in inside:
+    for inner, is_long in inside.items():
         second = moved_by(inner, program)
         places = [_places(s, first.get(s.name, ""), second.get(s.name, "")) for s in writing]
         found = {s: place for s, place in zip(writing, places, strict=True) if place is not None}
-        if len(found) == len(writing) and _taken(draft, machine, band, found):
+        is_offered = is_long or all(_is_row(s, at) for s, (at, _) in found.items())
+        is_whole = len(found) == len(writing)
+        if is_offered and is_whole and _taken(draft, machine, band, found):
             return True
     return False
 
@@ -58,7 +63,7 @@ def _taken(draft: Draft, machine: Machine, band: Band, places: Mapping[Statement
     sizes = likely_sizes(draft.schedule.program)
     rows = [row_bytes(_rest(draft.schedule.program, s, at), sizes) for s, (at, _) in places.items()]
     size = min(_MOST, machine.cache(1).size // (_SHARE * max(1, *rows)))
-    is_row = any(at + 1 < len(s.write.index) for s, (at, _) in places.items())
+    is_row = any(_is_row(s, at) for s, (at, _) in places.items())
     size = max(_LEAST_ROWS, size) if is_row else size // _UNIT * _UNIT
     text = "; ".join(f"{s.name}[{_tuple(s)}] -> [({place})]" for s, (_, place) in places.items())
     partial = isl.MultiUnionPwAff.read_from_str(context(), f"p[{{ {text} }}]")
@@ -67,6 +72,11 @@ def _taken(draft: Draft, machine: Machine, band: Band, places: Mapping[Statement
     around = map_bands(root, lambda x: strips if x.loop == band.loop else x)
     order = Reschedule(tree_text(draft.schedule.tree.get_domain(), around))
     return draft.take(order, Parallel(strips.loop))
+
+
+def _is_row(statement: Statement, at: int) -> bool:
+    """Whether a subscript tells a row, not an element of one."""
+    return at + 1 < len(statement.write.index)
 
 
 def _tuple(statement: Statement) -> str:
