@@ -24,6 +24,7 @@ from loopwright.memo import BoundedCache, computed_once
 
 __all__ = [
     "Reference",
+    "all_row_bytes",
     "at_middle",
     "at_sizes",
     "average_trips",
@@ -226,6 +227,12 @@ def bytes_of(array: Array, sizes: dict[str, int]) -> int:
 def row_bytes(array: Array, sizes: dict[str, int]) -> int:
     """Bytes of one row of an array: all but its first extent."""
     return _product(array, sizes, 1)
+
+
+def all_row_bytes(program: Program) -> int:
+    """Bytes of one row of every array that has rows, together, at likely sizes; at least 1."""
+    sizes = likely_sizes(program)
+    return max(1, sum(row_bytes(array, sizes) for array in program.arrays if array.rank > 1))
 
 
 def _product(array: Array, sizes: dict[str, int], first: int) -> int:

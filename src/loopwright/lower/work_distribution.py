@@ -212,11 +212,9 @@ def _growth(stmt: Stmt, dependent: frozenset[str]) -> _Growth | None:
         case For(var=var, start=start, body=body):
             if _varies(stmt, dependent):
                 return _growth_of_loop(stmt, dependent)
-            inner = dependent | {var} if dependent & names(start) else dependent - {var}
-            return _growth(body, inner)
+            return _growth(body, _after(dependent, var, start))
         case Let(name=name, value=value, body=body):
-            inner = dependent | {name} if dependent & names(value) else dependent - {name}
-            return _growth(body, inner)
+            return _growth(body, _after(dependent, name, value))
         case Alloc(body=body):
             return _growth(body, dependent)
         case If(body=body, orelse=orelse):
@@ -252,16 +250,12 @@ def _sum(x: dict[str, int], y: dict[str, int]) -> dict[str, int]:
 
 def _loops_inside(stmt: Stmt, dependent: frozenset[str]) -> Iterator[tuple[For, frozenset[str]]]:
     """The loops in `stmt`, each with the names in scope that depend on the outermost loop."""
-
-    def after(name: str, value: Expr) -> frozenset[str]:
-        return dependent | {name} if dependent & names(value) else dependent - {name}
-
     match stmt:
         case For(var=var, start=start, body=body):
             yield stmt, dependent
-            yield from _loops_inside(body, after(var, start))
+            yield from _loops_inside(body, _after(dependent, var, start))
         case Let(name=name, value=value, body=body):
-            yield from _loops_inside(body, after(name, value))
+            yield from _loops_inside(body, _after(dependent, name, value))
         case Alloc(body=body):
             yield from _loops_inside(body, dependent)
         case If(body=body, orelse=orelse):
@@ -271,6 +265,11 @@ def _loops_inside(stmt: Stmt, dependent: frozenset[str]) -> Iterator[tuple[For, 
         case Block(body=parts):
             for part in parts:
                 yield from _loops_inside(part, dependent)
+
+
+def _after(dependent: frozenset[str], name: str, value: Expr) -> frozenset[str]:
+    """The names that depend on a loop, inside of where `name` is `value`."""
+    return dependent | {name} if dependent & names(value) else dependent - {name}
 
 
 def _varies(loop: For, dependent: frozenset[str]) -> bool:

@@ -66,14 +66,15 @@ def moved_lines(
     threads: int,
 ) -> float:
     """Lines that move in one run of loops; 0 where threads share none of them."""
+    known = list(shares)
+    if all(share.iterators is None for share in known):
+        return 0.0
     uses = [
         _Use(x.array, _by(share, name, x), lines(name, x), x.is_written)
-        for share in shares
+        for share in known
         for name in share.statements
         for x in references[name]
     ]
-    if all(use.by == _BY_ONE for use in uses):
-        return 0.0
     most: dict[str, float] = {}
     for writer in (use for use in uses if use.is_written):
         others = [x.lines for x in uses if x.array == writer.array and x.by != writer.by]

@@ -214,7 +214,7 @@ class _Sharing:
     def _gathered(self, band: Band, outer: tuple[Band, ...]) -> bool:
         """Strips of the elements that the loop and a long one inside scatter into, or of rows."""
         run = self._nested(band)
-        inside = {x: self._count(x) >= 2 * _STRIP for x in run[1:]}
+        inside = [(x, self._count(x) >= 2 * _STRIP) for x in run[1:]]
         return not outer and take_gathered_strips(self.draft, self.machine, band, inside)
 
     def _goes_along(self, node: Node) -> bool:

@@ -14,7 +14,7 @@ many rows as fit, and a few at least.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from loopwright.analysis.size_estimates import coefficients, likely_sizes, row_bytes
@@ -33,13 +33,11 @@ _MOST = 2048  # elements of a strip: short signals have several, too
 _SHARE = 2  # of L1 that a strip may take
 _UNIT = 64
 _LEAST_ROWS = 16  # of a strip of rows: of loops that are jammed few copies are cut off then
-
-
 _Place = tuple[int, str]  # the dimension of an array, and its subscript
 
 
 def take_gathered_strips(
-    draft: Draft, machine: Machine, band: Band, inside: Mapping[Band, bool]
+    draft: Draft, machine: Machine, band: Band, inside: Iterable[tuple[Band, bool]]
 ) -> bool:
     """Share out strips of elements that a loop and one of those inside of it scatter into.
 
@@ -48,7 +46,7 @@ def take_gathered_strips(
     program = draft.schedule.program
     writing = [program.statement(name) for name in sorted(band.statements)]
     first = moved_by(band, program)
-    for inner, is_long in inside.items():
+    for inner, is_long in inside:
         second = moved_by(inner, program)
         places = [_places(s, first.get(s.name, ""), second.get(s.name, "")) for s in writing]
         found = {s: place for s, place in zip(writing, places, strict=True) if place is not None}

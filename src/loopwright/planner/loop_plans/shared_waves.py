@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from loopwright.analysis.size_estimates import likely_sizes, row_bytes
+from loopwright.analysis.size_estimates import all_row_bytes
 from loopwright.ir.program import Program
 from loopwright.ir.schedule_tree import Band, bands, map_bands, nodes_of, wavefront
 from loopwright.ir.visit import fresh_name
@@ -64,6 +64,5 @@ def _is_around(band: Band, loop: str) -> bool:
 
 def _rows(program: Program) -> int:
     """Rows of a wave between two meetings, a multiple of the passes of a tile."""
-    sizes = likely_sizes(program)
-    row = max(1, sum(row_bytes(array, sizes) for array in program.arrays if array.rank > 1))
-    return max(_LEAST_ROWS, min(_MOST_ROWS, _BYTES // row)) // _PASSES * _PASSES
+    fitting = _BYTES // all_row_bytes(program)
+    return max(_LEAST_ROWS, min(_MOST_ROWS, fitting)) // _PASSES * _PASSES

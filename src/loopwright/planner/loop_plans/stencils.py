@@ -14,11 +14,11 @@ from dataclasses import replace
 
 from loopwright.analysis.dependences import known_dependences
 from loopwright.analysis.size_estimates import (
+    all_row_bytes,
     band_trips,
     bytes_of,
     likely_sizes,
     likely_trips,
-    row_bytes,
 )
 from loopwright.diagnostics import IllegalStep
 from loopwright.ir.expr import Binary, Expr, Var
@@ -232,8 +232,7 @@ def _far(program: Program, machine: Machine, skew: Skew, width: int) -> int:
 
 
 def _fitting(program: Program, skew: Skew, room: int, width: int) -> int:
-    sizes = likely_sizes(program)
-    row = max(1, sum(row_bytes(array, sizes) for array in program.arrays if array.rank > 1))
+    row = all_row_bytes(program)
     return min(_MOST_PASSES, (room // row - max(skew.shifts) - 1 - width) // skew.slope)
 
 
