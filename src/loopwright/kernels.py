@@ -136,6 +136,7 @@ def machine_code_module(nest: LoopNest, machine: Machine, *, checked: bool = Fal
     from loopwright.lower.collapse_rows import collapse_rows  # lazy: likewise
     from loopwright.lower.split_at_borders import split_at_borders  # lazy: likewise
     from loopwright.lower.unswitch_loops import unswitch_loops  # lazy: likewise
+    from loopwright.lower.values.extremes_in_lanes import extremes_in_lanes  # lazy: likewise
     from loopwright.lower.values.functions_apart import functions_apart  # lazy: likewise
     from loopwright.lower.values.lanes_in_scalars import lanes_in_scalars  # lazy: likewise
     from loopwright.lower.values.narrow_arithmetic import narrow_arithmetic  # lazy: likewise
@@ -152,6 +153,8 @@ def machine_code_module(nest: LoopNest, machine: Machine, *, checked: bool = Fal
         liked = nest if checked else collapse_rows(nest)  # subscripts leave their rows
         liked = unswitch_loops(split_at_borders(liked))
         liked = branch_around_calls(narrow_arithmetic(liked), known)
+        if nest.leave_to_llvm and not checked:
+            liked = extremes_in_lanes(liked, machine.lanes)
         liked = functions_apart(plain_reductions(liked), known)
         liked = lanes_in_scalars(branch_around_quotients(quotients_apart(liked, wide)))
     except FAULTS as error:

@@ -56,6 +56,7 @@ from loopwright.lower.passes import lower_schedule
 from loopwright.lower.split_at_borders import split_at_borders
 from loopwright.lower.values.absolute_differences import absolute_differences
 from loopwright.lower.values.elements_apart import run_elements_singly
+from loopwright.lower.values.extremes_in_lanes import extremes_in_lanes, takes_extremes
 from loopwright.lower.values.functions_apart import functions_apart
 from loopwright.lower.values.keep_elements import keep_elements
 from loopwright.lower.values.kept_copies import write_out_kept
@@ -153,7 +154,7 @@ def tells_more(
     is_chosen = any_open(told) or any_admitted(told)
     is_chosen = is_chosen or (machine.isa == "aarch64" and any_by_bits(told))
     loops = [stmt for stmt in statements(nest.body) if isinstance(stmt, For)]
-    is_gathered = any(map(gathers_in_memory, loops))
+    is_gathered = any(map(gathers_in_memory, loops)) or any(map(takes_extremes, loops))
     if machine.isa == "x86_64":
         is_chosen = is_chosen or any(map(_has_signs_in_vectors, loops))
         is_chosen = is_chosen or any(map(counts_widely, loops))
@@ -184,6 +185,7 @@ def _told(nest: LoopNest, machine: Machine, may_guess: Expr | None) -> LoopNest:
     split = split_at_borders(signs, (Mark.SIMD,))
     narrow = narrow_arithmetic(absolute_differences(split))
     narrow = branch_around_calls(narrow, nest.functions)
+    narrow = extremes_in_lanes(narrow, machine.lanes, is_row_major=True)
     twice = [pair for pair in nest.functions if has_far_numbers(pair[0])]
     # Again when scalars of an iteration are bound: until then they stand before the calls.
     strips = functions_apart(narrow, nest.functions, twice)

@@ -419,9 +419,9 @@ class VectorStatements:
             return CText(f"({test} ? {first} : {second})", ATOM)
         kind, mask = self._types(x.dtype, around)
         # The type of a comparison is one of GCC's own.
-        parts = f"(({mask}){first.within(UNARY)} & m) | (({mask}){second.within(UNARY)} & ~m)"
+        parts = f"(({mask}){first.within(UNARY)} & lw_m) | (({mask}){second.within(UNARY)} & ~lw_m)"
         return CText(
-            f"({{ {mask} m = ({mask}){self._mask(cond, around)}; ({kind})({parts}); }})", ATOM
+            f"({{ {mask} lw_m = ({mask}){self._mask(cond, around)}; ({kind})({parts}); }})", ATOM
         )
 
     def _root(self, dtype: DType, around: _Lanes) -> str:

@@ -41,15 +41,13 @@ from loopwright.planner.draft import Draft
 from loopwright.planner.loop_plans.affine_order import OrderSearch
 from loopwright.planner.loop_plans.affine_parallel import mark_parallel
 from loopwright.planner.loop_plans.far_strips import split_by_distances
+from loopwright.planner.loop_plans.jammed_loops import jam_loops, total_of_nests
 from loopwright.planner.loop_plans.outer_lanes import offers_lanes, take_outer_vectors
 from loopwright.planner.loop_plans.pivots import split_at_pivots
 from loopwright.planner.loop_plans.register_jams import register_jams
-from loopwright.planner.loop_plans.shared_copies import do_copies_share
 from loopwright.planner.loop_plans.short_loops import is_brief, unroll_short_loops
-from loopwright.planner.loop_plans.skipped_loops import loses_skips
 from loopwright.planner.loop_plans.wavefronts import part_wavefronts, take_diagonals
 from loopwright.transform.apply import apply_step
-from loopwright.transform.band_dependences import has_gaps
 from loopwright.transform.loop_marks import Simd
 from loopwright.transform.outer_vectors import runs_alike
 from loopwright.transform.register_promotion import PromoteToRegisters
@@ -63,10 +61,8 @@ from loopwright.transform.scalar_expansion import (
 from loopwright.transform.schedule_legality import accessors, open_bands, validity_dependences
 from loopwright.transform.step import Step
 from loopwright.transform.tiling import Tile
-from loopwright.transform.unroll_and_jam import UnrollAndJam
 
 __all__ = [
-    "jam_loops",
     "mark_simd",
     "plan_marks",
     "plan_order",
@@ -297,11 +293,11 @@ def _spread_order(
     for step in spreads:
         spread = apply_step(spread, step)
     # In the order of the source scalars stay in registers, and loops are as free as with copies.
-    names = frozenset(s.name for s in schedule.program.statements)
+    names = order.changed
     before = CostModel(schedule.analyses, machine, share.sizes)
     after = CostModel(spread.analyses, machine, share.sizes, passed_on)
-    cost = after.total(order.root, names, order.pairs, None, order.jams)
-    if cost > _CLEARLY * before.total(nodes_of(schedule), names, order.pairs):
+    cost = total_of_nests(after, order.root, names, order.pairs, order.jams)
+    if cost > _CLEARLY * total_of_nests(before, nodes_of(schedule), names, order.pairs):
         return None
     return (*spreads, *order.draft.steps)
 
@@ -319,6 +315,7 @@ class _Order:
     root: Node  # the tree before loops are unrolled into others
     pairs: Pairs  # of instances that stay in order
     jams: Mapping[str, int]  # loops that are unrolled into others, and how often
+    changed: frozenset[str]  # statements of the nests that are not as they were
 
 
 def _order(
@@ -347,7 +344,9 @@ def _order(
     names = frozenset(s.name for s in program.statements) - taken
     root = nodes_of(draft.schedule)
     jams = jam_loops(draft, model, names, pairs)
-    return _Order(draft, root, pairs, jams)
+    inside = (band.statements & names for band in bands(root) if band.loop in jams)
+    changed = names if is_better else frozenset().union(*inside)
+    return _Order(draft, root, pairs, jams, changed)
 
 
 def _runs(
@@ -423,73 +422,6 @@ def _walks_columns(program: Program, outer: Band, inner: Band) -> bool:
                 if steps[0] > 1 and steps[1:] == [1, 0]:
                     return True
     return False
-
-
-# -- which outer loops to unroll into the innermost ones, and how often ---------------------------
-
-
-_FACTORS = (2, 4)
-_WORTH = 0.92  # a jam must bring the cost of its nest down to this share
-_MOST = 2  # jams that a nest gets
-
-
-def jam_loops(
-    draft: Draft, model: CostModel, names: Collection[str], pairs: Pairs
-) -> dict[str, int]:
-    """Take the jams that pay, nest by nest, the best first; the loops and their factors."""
-    jams: dict[str, int] = {}
-    for nest in _outermost(nodes_of(draft.schedule)):
-        inside = nest.statements
-        is_plain = all(model.followed(band).keys() >= band.statements for band in bands(nest))
-        # Of a loop with gaps no block is whole.
-        if inside <= set(names) and is_plain and not has_gaps(model.program, inside):
-            jams |= _jam_nest(draft, model, nest, inside, model.known.among(pairs, inside))
-    return jams
-
-
-def _outermost(node: Node) -> list[Band]:
-    found: list[Band] = []
-    covered: set[str] = set()
-    for band in bands(node):
-        if band.loop not in covered:
-            found.append(band)
-            covered.update(inner.loop for inner in bands(band))
-    return found
-
-
-def _jam_nest(
-    draft: Draft, model: CostModel, nest: Band, names: Collection[str], pairs: Pairs
-) -> dict[str, int]:
-    # Copies with buffers of their own are weighed as a whole, with the room that these take.
-    is_open = model.has_buffers(nest)
-    outer = [
-        band.loop
-        for band in bands(nest)
-        if _may_have_copies(model.program, band)
-        and (is_open or do_copies_share(model.program, band, model.machine))
-    ]
-    chosen: dict[str, int] = {}
-    best = model.total(nest, names, pairs)
-    while outer and len(chosen) < _MOST:
-        options = [
-            (model.total(nest, names, pairs, None, chosen | {loop: factor}), loop, factor)
-            for loop in outer
-            for factor in _FACTORS
-        ]
-        cost, loop, factor = min(options)
-        if cost > _WORTH * best:
-            break
-        outer.remove(loop)
-        if draft.take(UnrollAndJam(loop, factor)):
-            chosen[loop] = factor
-            best = cost
-    return chosen
-
-
-def _may_have_copies(program: Program, band: Band) -> bool:
-    """Whether loops are inside of a loop, and no rows of them that data leave out one by one."""
-    inner = list(bands(band.child))
-    return bool(inner) and not any(loses_skips(program, band, one) for one in inner)
 
 
 # -- marks for loops in their final order: independent iterations, elements in registers ----------
