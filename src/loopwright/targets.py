@@ -56,7 +56,8 @@ from loopwright.lower.passes import lower_schedule
 from loopwright.lower.split_at_borders import split_at_borders
 from loopwright.lower.values.absolute_differences import absolute_differences
 from loopwright.lower.values.elements_apart import run_elements_singly
-from loopwright.lower.values.extremes_in_lanes import extremes_in_lanes, takes_extremes
+from loopwright.lower.values.extremes import takes_extremes
+from loopwright.lower.values.extremes_in_lanes import extremes_in_lanes
 from loopwright.lower.values.functions_apart import functions_apart
 from loopwright.lower.values.keep_elements import keep_elements
 from loopwright.lower.values.kept_copies import write_out_kept

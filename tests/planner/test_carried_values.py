@@ -59,14 +59,15 @@ void f(double a[64], double b[64], signed char x[64], signed char y[64], int s[1
   for (int i = 0; i < 64; i++) a[i] = a[i] + 2.0 * b[i];
   for (int i = 0; i < 64; i++) a[i] = 1.0 / b[i];
   for (int i = 0; i < 64; i++) a[i] = exp(b[i]);
+  for (int i = 0; i < 64; i++) a[i] = erf(b[i]);
   for (int i = 0; i < 64; i++) s[0] += (int)x[i] * (int)y[i];
 #pragma endscop
 }
 """)
-    fused, division, call, dot = (operations(s, N1) for s in program.statements)
+    fused, division, lines, call, dot = (operations(s, N1) for s in program.statements)
     assert (fused.plain, fused.divisions, fused.calls) == (0.5, 0.0, 0.0)
     assert division.vector_divisions > division.divisions > 0.0
-    assert call.calls > 20.0
+    assert call.calls > 20.0 > lines.calls > 5.0  # in vectors by lines of our own
     assert dot.bits == 8
     assert dot.plain < 1.0
     assert latency(program.statements[0], {"b"}, N1) > latency(program.statements[0], {"a"}, N1)

@@ -35,6 +35,8 @@ from loopwright.ir.schedule_tree import (
 from loopwright.ir.visit import walk
 from loopwright.lazy_dataclass import dataclass
 from loopwright.memo import IdentityMap
+from loopwright.planner.cost.extreme_loops import are_extremes
+from loopwright.planner.cost.statement_work import function_cycles
 from loopwright.planner.cost.streams import extra_write_cycles
 from loopwright.planner.loop_plans.short_loops import repeated
 from loopwright.transform.band_dependences import KnownDependences, unmoved
@@ -277,8 +279,9 @@ class CostModel:
         child = self.estimate(band.child, names, unordered, inside, jam, copies)
         is_innermost = not any(True for _ in bands(band.child))
         if is_innermost:
-            is_free = not self.known.carries(pairs, band)
-            body = self._body(names, followed, copies, is_free=is_free)
+            are_found = self._are_extremes(names, followed)
+            is_free = are_found or not self.known.carries(pairs, band)
+            body = self._body(names, followed, copies, is_free=is_free, in_lanes=are_found)
             cycles = _START + count * body
         else:
             cycles = count * (child.cycles + _LOOP)
@@ -336,12 +339,18 @@ class CostModel:
         copies: Copies,
         *,
         is_free: bool,
+        in_lanes: bool,
     ) -> float:
-        """Cycles of one iteration of an innermost loop, all copies of it."""
+        """Cycles of one iteration of an innermost loop, all copies of it.
+
+        `in_lanes`: what it gathers is found in vectors.
+        """
         facts = {name: self._facts[name] for name in names}
         bits = max(f.bits for f in facts.values())
         moving = {name: followed.get(name, "") for name in names}
-        is_vector = is_free and all(not f.gathers & {moving[n]} for n, f in facts.items())
+        is_vector = is_free and (
+            in_lanes or all(not f.gathers & {moving[n]} for n, f in facts.items())
+        )
         lanes = self.machine.lanes(bits) if is_vector else 1
         arithmetic = slow = near = far = chain = registers = 0.0
         seen: set[tuple[Any, ...]] = set()
@@ -375,6 +384,9 @@ class CostModel:
         accesses = near / lanes / self.machine.loads_per_cycle + apart
         spilled = max(0.0, registers - self.machine.vector_registers + _FREE)
         return max(arithmetic / lanes + slow, accesses + spilled, chain) + _LOOP / lanes / 2
+
+    def _are_extremes(self, names: Collection[str], followed: Mapping[str, str]) -> bool:
+        return are_extremes([s for s in self.program.statements if s.name in names], followed)
 
     def _short_inside(self, band: Band, names: Collection[str], copies: Copies) -> Copies | None:
         """How often each statement is repeated in a loop whose inner loops are unrolled whole.
@@ -429,8 +441,8 @@ class CostModel:
                     chain += 18.0
                 case Call(function="fma" | "min_number" | "max_number"):
                     fast += 0.5
-                case Call():
-                    slow += _SCALAR_CALL
+                case Call(function=function):
+                    slow += function_cycles(function, self.machine)
                     chain += _SCALAR_CALL
                 case Binary() | Unary():
                     fast += 0.5

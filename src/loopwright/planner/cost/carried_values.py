@@ -17,6 +17,7 @@ from loopwright.ir.expr import Binary, Const, Expr, Select
 from loopwright.ir.islkit import isl
 from loopwright.ir.machine import Machine
 from loopwright.ir.program import Access, Program, Statement
+from loopwright.planner.cost.extreme_loops import are_extremes
 from loopwright.planner.cost.statement_work import is_extreme, latency
 
 __all__ = ["carried_cycles", "may_meet", "sums_in_order"]
@@ -30,8 +31,11 @@ def carried_cycles(
     """Cycles of the longest chain through the iterations of a loop; 0 where there is none.
 
     `moving` has the iterator of each statement that the loop runs through, and statements stand in
-    their order. Integer sums and extrema, which vectors may take in any order, are no chains.
+    their order. Integer sums and extrema, which vectors may take in any order, are no chains; nor
+    are extremes of floating numbers, where a loop takes nothing else.
     """
+    if are_extremes(statements, moving):
+        return 0.0
     edges: set[tuple[str, str]] = set()
     carried: set[tuple[str, str]] = set()
     through_memory: set[tuple[str, str]] = set()

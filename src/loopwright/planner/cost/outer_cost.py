@@ -29,6 +29,7 @@ from loopwright.ir.visit import children, walk
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.vectorize_outer import has_room
 from loopwright.planner.cost.carried_values import carried_cycles
+from loopwright.planner.cost.extreme_loops import are_extremes
 from loopwright.planner.cost.lane_ranges import has_windows
 from loopwright.planner.cost.statement_work import whole_operations
 from loopwright.transform.band_dependences import KnownDependences, edges
@@ -277,8 +278,10 @@ class OuterCost:
         return max(1.0, width * bits / (8 * self.machine.vector_bytes))
 
     def _is_any_order(self, names: Collection[str], moving: Mapping[str, str]) -> bool:
-        """Whether a loop gathers integers only, which compilers take in any order, in vectors."""
+        """Whether a loop gathers integers or takes extremes only, in vectors in any order."""
         statements = [s for s in self.program.statements if s.name in names]
+        if are_extremes(statements, moving):
+            return True
         is_whole = all(statement.write.dtype.is_integer for statement in statements)
         return is_whole and not carried_cycles(statements, moving, self.machine)
 

@@ -15,11 +15,21 @@ from loopwright.ir.program import Statement
 from loopwright.ir.visit import children, loads
 from loopwright.lazy_dataclass import dataclass
 
-__all__ = ["Operations", "is_extreme", "latency", "operations", "shared_parts", "whole_operations"]
+__all__ = [
+    "Operations",
+    "function_cycles",
+    "is_extreme",
+    "latency",
+    "operations",
+    "shared_parts",
+    "whole_operations",
+]
 
 SCALAR_DIVISION = 4.0  # cycles that processors take at least for one division
 ROOT = 1.4  # times as long as a division
 _CALL = 40.0  # cycles of a function of the mathematical library
+_VECTOR_CALL = 24.0  # of a vector of numbers by lines of our own (backends/elementary)
+_BY_LINES = frozenset({"exp", "log", "sin", "cos", "tanh"})
 _WHOLE_DIVISION = 12.0  # cycles of a division of integers by what is not known
 _BY_CONSTANT = 4  # instructions of one by a number: a wide product and shifts
 _SINGLE = frozenset({"fma", "min_number", "max_number", "abs", "copysign"})  # no calls
@@ -62,8 +72,9 @@ def operations(statement: Statement, machine: Machine, known: Collection[Expr] =
                 plain += 1 / machine.cost(_EXTREMES[function], dtype).per_cycle
                 plain += each * _PUT_RIGHT * (not _has_numbers(machine))
             case Call(function=function):
-                plain += each * (function in _SINGLE)
-                calls += _CALL * (function not in _SINGLE)
+                is_single = function in _SINGLE
+                plain += each * is_single
+                calls += 0.0 if is_single else function_cycles(function, machine)
             case Binary(op="pow"):
                 calls += _CALL
             case Binary(op="div" | "mod" | "floordiv", y=y) if node.dtype.is_integer:
@@ -84,6 +95,15 @@ def operations(statement: Statement, machine: Machine, known: Collection[Expr] =
             case Cast(x=x) if x.dtype.bits != node.dtype.bits or x.dtype.is_float:
                 plain += each
     return Operations(plain, divided * scalar, divided * vector, calls, bits)
+
+
+def function_cycles(function: str, machine: Machine) -> float:
+    """Cycles of a function of the mathematical library, for one number.
+
+    Those that have lines of our own are computed in vectors, also where a loop takes one number at
+    a time (lower/values/functions_apart).
+    """
+    return _VECTOR_CALL / machine.lanes(64) if function in _BY_LINES else _CALL
 
 
 def _has_numbers(machine: Machine) -> bool:
