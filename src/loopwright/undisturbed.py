@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import _imp
 import _thread
+import sys
 import threading
 from collections.abc import Callable
+from types import FrameType
 from typing import Any, Generic, TypeVar
 
-__all__ = ["undisturbed"]
+__all__ = ["release_import_lock", "undisturbed"]
 
 T = TypeVar("T")
+
+_LOCKING = frozenset({"_get_module_lock", "cb", "_find_spec", "__enter__", "__exit__"})
 
 
 class _Outcome(Generic[T]):
@@ -38,7 +43,7 @@ def undisturbed(work: Callable[[], T]) -> T:
     there, at an unknown state of the work: llvmlite frees an object twice when it is interrupted
     just after freeing it. The caller may be interrupted while it waits; the work is not.
     """
-    if threading.get_ident() != threading.main_thread().ident:
+    if threading.get_ident() != threading.main_thread().ident or not release_import_lock():
         return work()
     outcome: _Outcome[T] = _Outcome()
 
@@ -56,3 +61,33 @@ def undisturbed(work: Callable[[], T]) -> T:
         if error is not None:
             raise error
         return outcome.result
+
+
+def release_import_lock() -> bool:
+    """Release Python's import lock where an import of this thread was broken off holding it.
+
+    Imports of all threads take that lock for moments, and what they do holding it begins after the
+    call that takes it: a handler that raises between the two leaves it with the thread for ever
+    (CPython 3.11 to 3.14, `importlib._bootstrap._get_module_lock`). The thread itself goes on, for
+    the lock is recursive; another one waits at its first import of a new module.
+
+    False where an import of this thread holds the lock still: a handler or a finaliser interrupted
+    it and asks. Another thread that imports would then wait for the one that waits for it.
+    """
+    while _imp.lock_held():
+        if _is_interrupted_import(sys._getframe(1)):
+            return False
+        try:
+            _imp.release_lock()
+        except RuntimeError:  # another thread holds it, for a moment
+            break
+    return True
+
+
+def _is_interrupted_import(frame: FrameType | None) -> bool:
+    """Whether one of the functions of importlib that take the lock called, at any distance."""
+    while frame is not None:
+        code, frame = frame.f_code, frame.f_back
+        if code.co_filename == "<frozen importlib._bootstrap>" and code.co_name in _LOCKING:
+            return True
+    return False

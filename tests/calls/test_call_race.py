@@ -5,6 +5,7 @@ The clock is a number that the codes themselves move on, and threads are lists o
 
 from __future__ import annotations
 
+import _imp
 import os
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from loopwright.calls import call_race
 from loopwright.calls.call_race import CallRace, Rival, checked_race, in_background
 from loopwright.diagnostics import WrongTypeError
 from loopwright.tuning.time_comparison import TimeComparison
+from loopwright.undisturbed import release_import_lock
 
 MS = 1e-3
 
@@ -310,6 +312,23 @@ def test_work_is_done_by_a_thread_that_ends() -> None:
         if thread.name == "loopwright race":
             thread.join(30)
     assert not call_race._waiting
+
+
+def test_work_may_import_after_an_import_was_broken_off() -> None:
+    imported = threading.Event()
+
+    def work() -> None:
+        import wave  # noqa: F401
+
+        imported.set()
+
+    sys.modules.pop("wave", None)
+    _imp.acquire_lock()  # what a handler leaves that raises in an import
+    try:
+        assert in_background(work)
+        assert imported.wait(10)
+    finally:
+        release_import_lock()
 
 
 def test_only_few_threads_wait() -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import _imp
 import _thread
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
 
 import pytest
 
-from loopwright.undisturbed import undisturbed
+from loopwright.undisturbed import release_import_lock, undisturbed
 
 
 class Interrupted(BaseException):
@@ -63,3 +66,83 @@ def test_no_more_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(_thread, "start_new_thread", refuse)
     assert undisturbed(threading.get_ident) == threading.get_ident()
+
+
+# An import takes Python's import lock, and the handler of a signal raises before the next
+# instruction. Then other threads import: by `undisturbed`, and isl, which a thread loads.
+BROKEN_OFF = """
+import _imp, signal
+
+def handle(*_):
+    raise KeyboardInterrupt
+
+signal.signal(signal.SIGUSR1, handle)
+acquire = _imp.acquire_lock
+
+def acquire_and_be_broken_off():
+    acquire()
+    _imp.acquire_lock = acquire
+    signal.raise_signal(signal.SIGUSR1)
+
+from loopwright.undisturbed import undisturbed
+
+_imp.acquire_lock = acquire_and_be_broken_off
+try:
+    import wave
+except KeyboardInterrupt as error:
+    kept = error  # as an interactive session keeps the last one
+assert _imp.lock_held()
+print(undisturbed(lambda: __import__("{other}").__name__), end=" ")
+assert not _imp.lock_held()
+from loopwright.ir.islkit import isl
+print(isl.__name__)
+"""
+
+
+@pytest.mark.parametrize("other", ["wave", "shelve"])
+def test_a_broken_off_import_leaves_no_lock_to_wait_for(other: str) -> None:
+    command = [sys.executable, "-c", BROKEN_OFF.format(other=other)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert (done.stdout, done.returncode) == (f"{other} islpy\n", 0), done.stderr
+
+
+def test_a_lock_taken_twice_is_released() -> None:
+    _imp.acquire_lock()
+    _imp.acquire_lock()
+    assert release_import_lock()
+    assert not _imp.lock_held()
+
+
+def test_the_lock_of_another_thread_is_left_to_it() -> None:
+    taken, told = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        _imp.acquire_lock()
+        taken.set()
+        told.wait(10)
+        _imp.release_lock()  # raises where it is not its own any more
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert taken.wait(10)
+    assert release_import_lock()
+    assert _imp.lock_held()
+    told.set()
+    thread.join()
+
+
+def test_work_that_an_import_asks_for_needs_no_other_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A finder that importlib asks while it holds the lock: another thread could not import."""
+    found: list[int] = []
+
+    class Finder:
+        def find_spec(self, *_: object) -> None:
+            if _imp.lock_held():
+                found.append(undisturbed(threading.get_ident))
+
+    monkeypatch.setattr(sys, "meta_path", [Finder(), *sys.meta_path])
+    with pytest.raises(ModuleNotFoundError):
+        __import__("loopwright_has_no_such_module")
+    assert found == [threading.get_ident()]

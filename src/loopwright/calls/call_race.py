@@ -38,6 +38,7 @@ from loopwright.tuning.time_comparison import (
     TimeComparison,
     compared,
 )
+from loopwright.undisturbed import release_import_lock
 
 __all__ = ["CallRace", "Rival", "Run", "checked_race", "in_background"]
 
@@ -298,6 +299,7 @@ def in_background(work: Callable[[], None], *, at_exit: bool = False) -> bool:
         finally:
             _waiting.remove(token)
 
+    release_import_lock()  # the work imports
     try:
         threading.Thread(target=body, name="loopwright race", daemon=False).start()
     except RuntimeError:
