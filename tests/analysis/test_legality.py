@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import brute_force
 from loopwright.analysis.dependences import dependences
-from loopwright.analysis.legality import carried_by, violation, witness
+from loopwright.analysis.legality import carried_by, carried_witness, keeps, violation, witness
 from loopwright.analysis.reductions import relaxed_dependences
 from loopwright.diagnostics import UsageError
 from loopwright.ir.islkit import context
@@ -157,6 +157,9 @@ def test_parallel_loops(known: Program, parallel: str) -> None:
     found = dependences(known)
     names = loop_names(known.schedule)
     carried = [x for x in names if not carried_by(found, known.schedule, x).is_empty]
+    for loop in names:
+        first = witness(carried_by(found, known.schedule, loop))
+        assert carried_witness(found, known.schedule, loop) == first
     assert carried == [x for x in names if x not in parallel]
 
 
@@ -187,6 +190,7 @@ def test_unknown_loop() -> None:
 def test_random_orders_against_enumeration(data: st.DataObject, known: Program) -> None:
     tree = data.draw(orders(known))
     found = violation(dependences(known), tree)
+    assert keeps(dependences(known).all_, tree) == (found is None)
     reordered = replace(known, schedule=tree)
     sizes = dict.fromkeys(known.params, 4) if found is None else dict(found.params)
     params = {name: sizes.get(name, 4) for name in known.params}

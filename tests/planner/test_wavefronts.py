@@ -8,13 +8,17 @@ import pytest
 
 from loopwright import parse_c
 from loopwright.ir.program import Program
+from loopwright.ir.schedule import Schedule
 from loopwright.machines import load_machine
+from loopwright.planner.draft import Draft
+from loopwright.planner.loop_plans.wavefronts import part_wavefronts
 from loopwright.planner.planners import model_planner
 from loopwright.transform.diagonals import Diagonals
 from loopwright.transform.loop_fusion import Distribute
 from loopwright.transform.loop_marks import Parallel
 from loopwright.transform.plan import Plan
 from loopwright.transform.privatize import Privatize
+from loopwright.transform.schedule_legality import initial_schedule
 
 MACHINE = load_machine("neoverse-n1")
 ALIGN = """
@@ -78,3 +82,19 @@ def test_the_first_column_has_a_loop_of_its_own() -> None:
 )
 def test_others_are_not(program: Program) -> None:
     assert not is_taken(plan(program))
+
+
+def test_no_proof_is_asked_for_loops_that_do_not_pay(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[Distribute] = []
+    apply = Distribute.apply
+
+    def noted(step: Distribute, schedule: Schedule) -> Schedule:
+        tried.append(step)
+        return apply(step, schedule)
+
+    monkeypatch.setattr(Distribute, "apply", noted)
+    first = "a[i][0] = a[i - 1][0] - 2;"
+    for n, count in ((100, 0), (2000, 1)):
+        draft = Draft(initial_schedule(source(ALIGN, first=first, n=n)))
+        assert bool(part_wavefronts(draft, MACHINE)) == bool(count)
+        assert len(tried) == count

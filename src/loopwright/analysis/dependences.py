@@ -18,7 +18,7 @@ from typing import Any
 
 from loopwright.analysis.relations import between, ends, maps_of, union
 from loopwright.ir.access_names import NamedAccess
-from loopwright.ir.analysis_manager import AnalysisManager
+from loopwright.ir.analysis_manager import AnalysisManager, DomainAnalysis
 from loopwright.ir.islkit import GaveUp, affine_map, context, isl
 from loopwright.ir.program import Access, Program, Role, Statement
 from loopwright.lazy_dataclass import dataclass
@@ -193,14 +193,15 @@ def known_dependences(analyses: AnalysisManager) -> Dependences:
 
 
 def unchanged_results(analyses: AnalysisManager, changed: str) -> dict[Any, Any]:
-    """What is known of dependences and holds where one array is kept elsewhere.
+    """What is known of dependences and domains and holds where one array is kept elsewhere.
 
     Values flow as they did, through that array as well.
     """
     kinds = (_AccessesOf, _NextWrites)
     found = {key: value for kind in kinds for key, value in analyses.results(kind).items()}
     kept = {key: value for key, value in found.items() if key.array != changed}
-    return kept | analyses.results(FlowThrough) | {_own_order: analyses.get(_own_order)}
+    kept |= analyses.results(FlowThrough) | analyses.results(DomainAnalysis)
+    return kept | {_own_order: analyses.get(_own_order)}
 
 
 def whole_results(analyses: AnalysisManager) -> dict[Any, Any]:
@@ -255,8 +256,21 @@ class _Sources:
         array = analyses.program.array(self.array)
         is_scalar = array.role is Role.LOCAL and not array.rank
         # Plans spell domains as isl leaves them, and steps on scalars ask for these flows anyway.
-        order = analyses.program.schedule if is_scalar else analyses.get(_own_order)
-        return _sources(_order_of(order, found), found.writes, found.reads)
+        if is_scalar:
+            order = _order_of(analyses.program.schedule, found)
+        else:
+            order = analyses.derive(_OrderOf(self.array))
+        return _sources(order, found.writes, found.reads)
+
+
+@dataclass(frozen=True, slots=True)
+class _OrderOf:
+    """Analysis: the order of the instances that access one array."""
+
+    array: str
+
+    def __call__(self, analyses: AnalysisManager) -> isl.Schedule:
+        return _order_of(analyses.get(_own_order), analyses.get(_AccessesOf(self.array)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +290,7 @@ class _NextWrites:
 
     def __call__(self, analyses: AnalysisManager) -> tuple[isl.UnionMap, isl.UnionMap]:
         found = analyses.get(_AccessesOf(self.array))
-        order = _order_of(analyses.get(_own_order), found)
+        order = analyses.derive(_OrderOf(self.array))
         output = isl.UnionMap.empty(found.writes.get_space())
         if not found.writes.is_injective():
             output = _last_writes(order, found.writes, found.writes)
@@ -304,11 +318,13 @@ def flow_into(program: Program, read: NamedAccess) -> isl.UnionMap:
     return _last_writes(order, writes, isl.UnionMap.from_map(own))
 
 
-def memory_dependences(program: Program, arrays: Collection[str]) -> Dependences:
+def memory_dependences(
+    program: Program, arrays: Collection[str], flow: isl.UnionMap | None = None
+) -> Dependences:
     """All ordered pairs of instances that touch one element of `arrays`, one of them writing it.
 
     `{ S[i] -> T[j] : S[i] runs before T[j], access(S[i]) = access(T[j]) }`: what is left to respect
-    where some of the pairs between are given up.
+    where some of the pairs between are given up. Flow that is known already is taken as it is.
     """
     found = _accesses(program, arrays)
     # The order of all pairs of statements would be too much: few of them touch these arrays.
@@ -321,7 +337,7 @@ def memory_dependences(program: Program, arrays: Collection[str]) -> Dependences
 
     return Dependences(
         program,
-        flow=pairs(found.writes, found.reads),
+        flow=pairs(found.writes, found.reads) if flow is None else flow,
         anti=pairs(found.reads, found.writes),
         output=pairs(found.writes, found.writes),
     )

@@ -11,7 +11,7 @@ a later source are violations, the others go on to the child; pairs left at a le
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from loopwright.analysis.dependences import Dependences
 from loopwright.analysis.relations import ends, maps_of, smallest_point
@@ -25,7 +25,9 @@ __all__ = [
     "Instance",
     "Witness",
     "carried_by",
+    "carried_witness",
     "inside_loop",
+    "keeps",
     "violation",
     "witness",
 ]
@@ -80,12 +82,34 @@ def violation(
     return witness(dependences.where(lambda relation: relation.intersect(pairs)), verb)
 
 
+def keeps(pairs: isl.UnionMap, tree: isl.Schedule) -> bool:
+    """Whether `tree` runs the source of every pair before its target."""
+    return _broken(tree.get_root(), pairs, ()) is None
+
+
 def carried_by(dependences: Dependences, tree: isl.Schedule, loop: str) -> Dependences:
     """The dependences between different iterations of a loop, in one iteration of those outside.
 
     `{ S[i] -> T[j] : outer(S[i]) = outer(T[j]), loop(S[i]) /= loop(T[j]) }`, where outer stands for
     all bands and positions in sequences around the band called `loop`.
     """
+    return dependences.where(_different(tree, loop))
+
+
+def carried_witness(dependences: Dependences, tree: isl.Schedule, loop: str) -> Witness | None:
+    """`witness(carried_by(...))`; kinds behind the first that has a pair are not asked about."""
+    different = _different(tree, loop)
+    nothing = isl.UnionMap.empty(dependences.flow.get_space())
+    for at, (_, relation) in enumerate(dependences.kinds):
+        parts = [different(relation) if at == k else nothing for k in range(3)]
+        found = witness(Dependences(dependences.program, *parts))
+        if found is not None:
+            return found
+    return None
+
+
+def _different(tree: isl.Schedule, loop: str) -> Callable[[isl.UnionMap], isl.UnionMap]:
+    """What keeps the pairs between different iterations of a loop, see `carried_by`."""
     band = band_node(tree, loop)
     time = band.band_get_partial_schedule()
 
@@ -94,7 +118,7 @@ def carried_by(dependences: Dependences, tree: isl.Schedule, loop: str) -> Depen
         earlier = inside.lex_lt_at_multi_union_pw_aff(time)
         return earlier.union(inside.lex_gt_at_multi_union_pw_aff(time))
 
-    return dependences.where(different)
+    return different
 
 
 def inside_loop(relation: isl.UnionMap, tree: isl.Schedule, loop: str) -> isl.UnionMap:

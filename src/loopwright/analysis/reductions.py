@@ -61,14 +61,20 @@ def reductions(program: Program) -> tuple[Reduction, ...]:
     return tuple(reduction for reduction in found if reduction is not None)
 
 
-def relaxed_dependences(program: Program, exact: Dependences | None = None) -> Dependences:
+def relaxed_dependences(
+    program: Program,
+    exact: Dependences | None = None,
+    known: tuple[Reduction, ...] | None = None,
+) -> Dependences:
     """The dependences that remain when reductions may be reordered.
 
     A loop that carries none of them is parallel if partial results of the reductions are combined
-    or their updates are atomic. `exact` are the program's dependences where they are known already.
+    or their updates are atomic. `exact` are the program's dependences and `known` its reductions
+    where they are known already.
     """
     exact = exact or dependences(program)
-    free = [r for r in reductions(program) if r.is_reorderable]
+    found = reductions(program) if known is None else known
+    free = [r for r in found if r.is_reorderable]
     if not free:
         return exact
     names = {reduction.statement for reduction in free}

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
+from types import MappingProxyType
 
+from loopwright.ir.analysis_manager import AnalysisManager, DomainAnalysis
 from loopwright.ir.evaluate import evaluate
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Unary, Var
 from loopwright.ir.islkit import context, isl, pieces_in
@@ -39,6 +41,7 @@ __all__ = [
     "other_shapes",
     "references",
     "row_bytes",
+    "trips_at",
 ]
 
 
@@ -390,6 +393,35 @@ def likely_trips(program: Program) -> dict[str, dict[str, float]]:
     return average_trips(program, likely_sizes(program))
 
 
+def trips_at(
+    analyses: AnalysisManager,
+    sizes: Mapping[str, int],
+    orders: Mapping[str, Sequence[str]] = MappingProxyType({}),
+) -> dict[str, dict[str, float]]:
+    """`average_trips`, once for every program with these domains; nobody may change what it gives.
+
+    The iterators of a statement may stand in another order, as in `average_trips_of`.
+    """
+    fixed = tuple(sorted(sizes.items()))
+    return {
+        s.name: analyses.get(_TripsOf(s.name, fixed, tuple(orders.get(s.name, ()))))
+        for s in analyses.program.statements
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _TripsOf(DomainAnalysis):
+    """Analysis: `average_trips_of` one statement."""
+
+    statement: str
+    sizes: tuple[tuple[str, int], ...]
+    order: tuple[str, ...]
+
+    def __call__(self, program: Program) -> dict[str, float]:
+        own = program.statement(self.statement)
+        return average_trips_of(own.domain, own.iterators, dict(self.sizes), self.order)
+
+
 def band_trips(band: Band, program: Program, trips: Mapping[str, Mapping[str, float]]) -> float:
     """Iterations of a loop, by `average_trips`; a guess where it follows no iterator."""
     moved = moved_by(band, program)
@@ -423,13 +455,13 @@ def average_trips_of(
     trips: dict[str, float] = {}
     for iterator in ordered:
         at = names.index(iterator)
-        low, high = domain.dim_min_val(at), domain.dim_max_val(at)
-        if domain.is_empty() or not (low.is_int() and high.is_int()):
+        ends = _ends(domain, at)
+        if ends is None:
             trips[iterator] = 1.0
             continue
-        first, last = low.to_python(), high.to_python()
+        first, last = ends
         trips[iterator] = float(last - first + 1)
-        domain = at_middle(domain, at)
+        domain = _at_middle(domain, at, first, last)
     return trips
 
 
@@ -438,10 +470,21 @@ def at_middle(domain: isl.Set, at: int) -> isl.Set:
 
     That itself may be no point of a strided loop: it is the nearest one above.
     """
-    low, high = domain.dim_min_val(at), domain.dim_max_val(at)
-    if not (low.is_int() and high.is_int()):
-        return domain
-    middle = isl.Val.int_from_si(context(), (low.to_python() + high.to_python()) // 2)
+    ends = _ends(domain, at)
+    return domain if ends is None else _at_middle(domain, at, *ends)
+
+
+def _ends(domain: isl.Set, at: int) -> tuple[int, int] | None:
+    """The least and the greatest value of a dimension; None of a set without them, or empty."""
+    low = domain.dim_min_val(at)
+    if not low.is_int():
+        return None
+    high = domain.dim_max_val(at)
+    return (low.to_python(), high.to_python()) if high.is_int() else None
+
+
+def _at_middle(domain: isl.Set, at: int, first: int, last: int) -> isl.Set:
+    middle = isl.Val.int_from_si(context(), (first + last) // 2)
     above = domain.lower_bound_val(isl.dim_type.set, at, middle)
     return (
         domain if above.is_empty() else domain.fix_val(isl.dim_type.set, at, above.dim_min_val(at))

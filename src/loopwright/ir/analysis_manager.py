@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 
 from loopwright.ir.program import Program
 
-__all__ = ["AnalysisManager", "Results"]
+__all__ = ["AnalysisManager", "DomainAnalysis", "Results"]
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -47,6 +47,16 @@ class Results(Generic[S]):
 
         require_whole()
         self._results[analysis] = found
+
+
+class DomainAnalysis:
+    """Base of analyses that ask for names, iterators and domains of statements, and nothing else.
+
+    Their results hold for every program with the same ones: steps that move elements to other
+    arrays preserve them.
+    """
+
+    __slots__ = ()
 
 
 class AnalysisManager(Results[Program]):

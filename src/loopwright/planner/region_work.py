@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 
-from loopwright.analysis.size_estimates import average_trips, bounded_sizes, likely_sizes
+from loopwright.analysis.size_estimates import bounded_sizes, likely_sizes, trips_at
 from loopwright.ir.islkit import isl
 from loopwright.ir.loops import Mark
 from loopwright.ir.machine import Machine
@@ -78,7 +78,7 @@ def _statement_cycles(schedule: Schedule, machine: Machine) -> float:
         name: size if name in known else min(size, _SMALL)
         for name, size in likely_sizes(program).items()
     }
-    trips = average_trips(program, sizes)
+    trips = trips_at(schedule.analyses, sizes)
     instances = sum(math.prod(found.values()) for found in trips.values())
     seconds = schedule_seconds(schedule, machine, sizes)
     cycles = seconds * (machine.frequency_hz or 1e9) / max(1.0, instances)

@@ -141,7 +141,10 @@ class KnownDependences:
         return _once(self._inside, unordered, pairs, band)
 
     def carries(self, pairs: isl.UnionMap, band: Band) -> bool:
-        return _once(self._carried, carries, pairs, band)
+        return _once(self._carried, self._carries, pairs, band)
+
+    def _carries(self, pairs: isl.UnionMap, band: Band) -> bool:
+        return not pairs.is_subset(self.unordered(pairs, band))
 
     def among(self, pairs: isl.UnionMap, names: Collection[str]) -> isl.UnionMap:
         (kept,) = self.split_among(pairs, (names,))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 from loopwright.analysis.dependences import Dependences, access_map
 from loopwright.analysis.legality import inside_loop, witness
@@ -17,6 +17,8 @@ from loopwright.ir.schedule_tree import bands, nodes_of
 from loopwright.lazy_dataclass import dataclass
 from loopwright.transform.schedule_legality import find_band, open_bands
 from loopwright.transform.step import Step, refuse
+
+Pairs: TypeAlias = list[tuple[Statement, Access]]  # accesses, with the statements that make them
 
 __all__ = [
     "PromoteToRegisters",
@@ -81,24 +83,30 @@ def _aliasing_pairs(
     program = schedule.program
     own = program.statement(statement)
     others = [program.statement(name) for name in sorted(inside)]
-    reads = [a for a in own.reads if a != own.write]
-    written = _maps(program, [(s, s.write) for s in others])
-    read = _maps(program, [(own, access) for access in reads])
-    target = _maps(program, [(own, own.write)])
+    reads = [(own, access) for access in own.reads if access != own.write]
+    writes = [(s, s.write) for s in others]
     strangers = [s for s in others if s is not own]
     touched = [(s, access) for s in strangers for access in (s.write, *s.reads)]
 
-    def meet(first: isl.UnionMap, second: isl.UnionMap) -> isl.UnionMap:
-        return inside_loop(first.apply_range(second.reverse()), schedule.tree, loop)
+    def meet(first: Pairs, second: Pairs) -> isl.UnionMap:
+        # Accesses to different arrays never meet.
+        arrays = {x.array for _, x in first} & {x.array for _, x in second}
+        if not arrays:
+            return isl.UnionMap.empty(program.context.get_space())
+        one, other = (
+            _maps(program, [(s, x) for s, x in found if x.array in arrays])
+            for found in (first, second)
+        )
+        return inside_loop(one.apply_range(other.reverse()), schedule.tree, loop)
 
     return Dependences(
         program,
         flow=isl.UnionMap.empty(program.context.get_space()),
-        anti=meet(read, written),
-        output=meet(target, _maps(program, touched)),
+        anti=meet(reads, writes),
+        output=meet([(own, own.write)], touched),
     )
 
 
-def _maps(program: Program, accesses: list[tuple[Statement, Access]]) -> isl.UnionMap:
+def _maps(program: Program, accesses: Pairs) -> isl.UnionMap:
     maps = (access_map(program, statement, access) for statement, access in accesses)
     return union(program.context.get_space(), maps)

@@ -7,17 +7,17 @@ dependences of the program before, in any order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import reduce
 from itertools import combinations
 from typing import ClassVar
 
 from loopwright.analysis.dependences import Dependences, FlowThrough, unchanged_results
-from loopwright.analysis.legality import violation, witness
+from loopwright.analysis.legality import keeps, witness
 from loopwright.analysis.reductions import reductions
 from loopwright.analysis.relations import affine_expr, ends, maps_of, union
-from loopwright.ir.analysis_manager import AnalysisManager
+from loopwright.ir.analysis_manager import AnalysisManager, DomainAnalysis
 from loopwright.ir.expr import Const, Expr, Load, Var
 from loopwright.ir.islkit import isl, pieces_in
 from loopwright.ir.program import Array, Program, Role, Statement
@@ -33,6 +33,7 @@ __all__ = [
     "expandable_loops",
     "fewest_expanded_loops",
     "iterator_range",
+    "known_range",
 ]
 
 
@@ -86,7 +87,7 @@ class ExpandScalar(Step):
         found = witness(_crossing(schedule.analyses, self.array, self.loops))
         if found is not None:
             refuse(self, f"'{self.array}' carries from iteration to iteration", found)
-        if None in [iterator_range(users, loop) for loop in self.loops]:
+        if None in [known_range(schedule.analyses, users, loop) for loop in self.loops]:
             refuse(self, f"the range of {', '.join(self.loops)} has no affine limits")
         expanded = schedule.analyses.derive(_Expansion(self.array, self.loops))
         return _with_program(schedule, expanded)
@@ -111,7 +112,8 @@ def expandable_loops(analyses: AnalysisManager, array: str) -> tuple[str, ...]:
     return tuple(
         loop
         for loop in shared
-        if _crossing(analyses, array, (loop,)).is_empty and iterator_range(users, loop) is not None
+        if _crossing(analyses, array, (loop,)).is_empty
+        and known_range(analyses, users, loop) is not None
     )
 
 
@@ -132,8 +134,7 @@ def fewest_expanded_loops(
     for count in range(len(most)):
         for loops in combinations(reversed(most), count):
             pairs = union(every.get_space(), (_agreeing(program, m, loops) for m in kept))
-            nothing = isl.UnionMap.empty(pairs.get_space())
-            if violation(Dependences(program, nothing, pairs, nothing), tree) is None:
+            if keeps(pairs, tree):
                 return tuple(loop for loop in most if loop in loops)
     return most
 
@@ -283,6 +284,24 @@ def iterator_range(users: list[Statement], loop: str) -> tuple[Expr, Expr] | Non
     return first, (last + 1).max(first)
 
 
+def known_range(
+    analyses: AnalysisManager, users: Iterable[Statement], loop: str
+) -> tuple[Expr, Expr] | None:
+    """`iterator_range`, once for every program with these domains."""
+    return analyses.get(_Range(tuple(s.name for s in users), loop))
+
+
+@dataclass(frozen=True, slots=True)
+class _Range(DomainAnalysis):
+    """Analysis: `iterator_range` of some statements."""
+
+    users: tuple[str, ...]
+    loop: str
+
+    def __call__(self, program: Program) -> tuple[Expr, Expr] | None:
+        return iterator_range([program.statement(name) for name in self.users], self.loop)
+
+
 def _pieces(function: isl.PwAff) -> list[Expr] | None:
     """The affine expressions a function of the parameters is made of; None when it has others."""
     found = [affine_expr(piece, ()) for _, piece in pieces_in(function)]
@@ -310,7 +329,7 @@ class _Expansion:
         index: list[Expr] = []
         extents: list[Expr] = []
         for loop in self.loops:
-            limits = iterator_range(users, loop)
+            limits = known_range(analyses, users, loop)
             assert limits is not None, "checked before"
             first, stop = limits
             # Subscripts stay plain where some elements before the first cost nothing.

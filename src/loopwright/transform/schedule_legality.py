@@ -18,7 +18,7 @@ from loopwright.analysis.dependences import (
     whole_results,
 )
 from loopwright.analysis.inner_contraction import inner_contraction
-from loopwright.analysis.legality import Witness, carried_by, violation, witness
+from loopwright.analysis.legality import Witness, carried_witness, violation, witness
 from loopwright.analysis.product_nest import is_same_nest
 from loopwright.analysis.reductions import Reduction, reductions, relaxed_dependences
 from loopwright.analysis.relations import ends, maps_of, union
@@ -88,7 +88,8 @@ def conflicts(analyses: AnalysisManager) -> Dependences:
 
 def validity_dependences(analyses: AnalysisManager) -> Dependences:
     """The dependences that every order must keep; reorderable reductions may change their order."""
-    return relaxed_dependences(analyses.program, analyses.derive(known_dependences))
+    exact = analyses.derive(known_dependences)
+    return relaxed_dependences(analyses.program, exact, analyses.get(reductions))
 
 
 def _legal_trees(analyses: AnalysisManager) -> IdentityMap[isl.Schedule, bool]:
@@ -250,7 +251,7 @@ def require_independent(
     pairs = privatized_dependences(inside, schedule, free_reductions=False, among=band.statements)
     if handed_on:
         pairs = _through_others(pairs, handed_on)
-    found = witness(carried_by(pairs, schedule.tree, loop))
+    found = carried_witness(pairs, schedule.tree, loop)
     if found is not None:
         refuse(step, f"loop '{loop}' carries", _pair(found))
 
@@ -374,14 +375,13 @@ class _LocalPairs:
 
     def __call__(self, analyses: AnalysisManager) -> Dependences:
         program = analyses.program
-        pairs = memory_dependences(program, {self.array})
         free = {r.element.array for r in analyses.get(reductions) if r.is_reorderable}
         if self.array in free:
-            return pairs
+            return memory_dependences(program, {self.array})
         flow = analyses.derive(known_dependences).flow.intersect_domain(
             _writers(program, self.array)
         )
-        return Dependences(program, flow, pairs.anti, pairs.output)
+        return memory_dependences(program, {self.array}, flow)
 
 
 def _without_reductions(

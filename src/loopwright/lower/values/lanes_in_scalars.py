@@ -47,13 +47,15 @@ def lanes_in_scalars(nest: LoopNest) -> LoopNest:
         for stmt in statements(nest.body)
         if isinstance(stmt, Alloc) and stmt.buffer.space is Space.STACK and stmt.shape
     }
+    if not nest.leave_to_llvm or not local:
+        return nest
     vectors = local.keys() & {
         element.array
         for stmt in statements(nest.body)
         if isinstance(stmt, For) and stmt.mark is Mark.VECTOR
         for element in _accessed(stmt)
     }
-    if not nest.leave_to_llvm or not vectors:
+    if not vectors:
         return nest
     taken = bound_names(nest)
 
@@ -77,14 +79,17 @@ def lanes_in_scalars(nest: LoopNest) -> LoopNest:
 
 def _updated(loop: For, vectors: Collection[str]) -> list[Load]:
     """Elements that a loop stores, of vectors that it accesses at fixed places alone."""
-    elements = list(_accessed(loop))
-    moving = {x.array for x in elements if not all(isinstance(i, Const) for i in x.index)}
-    stored = (
-        Load(stmt.buffer, stmt.index, stmt.value.dtype)
-        for stmt in statements(loop)
-        if isinstance(stmt, Store) and stmt.buffer in vectors and stmt.buffer not in moving
-    )
-    return list(dict.fromkeys(stored))
+    stores = [s for s in statements(loop) if isinstance(s, Store) and s.buffer in vectors]
+    still = {s.buffer for s in stores} - {s.buffer for s in stores if not _is_fixed(s.index)}
+    if not still:  # what is loaded need not be looked at
+        return []
+    moving = {x.array for x in _accessed(loop) if x.array in still and not _is_fixed(x.index)}
+    stored = (s for s in stores if s.buffer in still - moving)
+    return list(dict.fromkeys(Load(s.buffer, s.index, s.value.dtype) for s in stored))
+
+
+def _is_fixed(index: tuple[Expr, ...]) -> bool:
+    return all(isinstance(entry, Const) for entry in index)
 
 
 def _is_set_first(stmt: Stmt, element: Load) -> bool:

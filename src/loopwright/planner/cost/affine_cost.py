@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Any
 
 from loopwright.analysis.reductions import reductions
-from loopwright.analysis.size_estimates import Reference, average_trips, bytes_of, references
+from loopwright.analysis.size_estimates import Reference, bytes_of, references, trips_at
 from loopwright.ir.analysis_manager import AnalysisManager
 from loopwright.ir.expr import Binary, Call, Unary
 from loopwright.ir.machine import Cache, Machine
@@ -122,7 +122,7 @@ class CostModel:
         program = self.program = analyses.program
         self.machine = machine
         self._sizes = dict(sizes)
-        trips = average_trips(program, sizes)
+        trips = trips_at(analyses, sizes)
         fixed = {
             r.statement: frozenset(r.loops)
             for r in analyses.get(reductions)
@@ -140,7 +140,7 @@ class CostModel:
         self.known = KnownDependences()
         self._estimates: IdentityMap[Node, IdentityMap[Pairs, dict[Hashable, Estimate]]]
         self._estimates = IdentityMap()
-        self._measured: dict[_Touch, tuple[tuple[Any, ...], float, float]] = {}
+        self._measured: dict[Hashable, tuple[tuple[Any, ...], float, float]] = {}
 
     def total(
         self,
@@ -504,14 +504,16 @@ class CostModel:
 
     def _measure(self, touch: _Touch) -> tuple[tuple[Any, ...], float, float]:
         """What a touch shares with others of its kind, the weight of a line, and its lines."""
-        known = self._measured.get(touch)
+        reference = touch.reference
+        # By identity: each reference of a statement is one object, and its hash takes long.
+        key = id(reference), touch.trips, touch.inner
+        known = self._measured.get(key)
         if known is None:
-            reference = touch.reference
             lines = self._lines_of(reference, dict(touch.trips))
             weight = 1.0 + 0.5 * reference.is_written
             if touch.inner is not None and abs(self._stride(reference, touch.inner)) > 1:
                 weight *= _STRIDED
-            known = self._measured[touch] = (reference.array, _shape(touch)), weight, lines
+            known = self._measured[key] = (reference.array, _shape(touch)), weight, lines
         return known
 
     def _lines_of(self, reference: Reference, trips: Mapping[str, float]) -> float:

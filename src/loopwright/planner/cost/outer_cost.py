@@ -18,7 +18,7 @@ from typing import Any
 
 from loopwright.analysis.dependences import strongly_connected_components
 from loopwright.analysis.reductions import reductions
-from loopwright.analysis.size_estimates import average_trips, band_trips, references
+from loopwright.analysis.size_estimates import band_trips, references, trips_at
 from loopwright.ir.analysis_manager import AnalysisManager
 from loopwright.ir.expr import Binary, Call, Const, Expr, Load, Select, Unary
 from loopwright.ir.machine import Machine
@@ -72,7 +72,7 @@ class OuterCost:
         program = self.program = analyses.program
         self.machine = machine
         self.sizes = dict(sizes)
-        self.trips = average_trips(program, sizes)
+        self.trips = trips_at(analyses, sizes)
         self.scalars = {a.name for a in program.arrays if a.role is Role.LOCAL and not a.rank}
         self.small: dict[str, int] = {
             a.name: int(_elements(a))

@@ -29,6 +29,7 @@ from loopwright.analysis.size_estimates import (
     average_trips_of,
     bytes_of,
     references,
+    trips_at,
 )
 from loopwright.ir.loops import Mark
 from loopwright.ir.machine import Machine
@@ -139,10 +140,7 @@ class _ScheduleModel:
         self.sizes = sizes
         self.steps = {band.loop: loop_steps(band) for band in bands(nodes_of(schedule))}
         self.orders = {s.name: self._order(s) for s in program.statements}
-        self.trips: Points = {
-            s.name: average_trips_of(s.domain, s.iterators, sizes, self.orders[s.name])
-            for s in program.statements
-        }
+        self.trips: Points = trips_at(schedule.analyses, sizes, self.orders)
         # Of skewed loops: statement -> iterator -> (what moves along with it, how far)
         self.shifts = {s.name: self._shifts(s) for s in program.statements}
         shared = shared_parts(program.statements)

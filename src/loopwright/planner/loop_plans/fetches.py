@@ -12,11 +12,11 @@ from collections.abc import Mapping
 
 from loopwright.analysis.reductions import reductions
 from loopwright.analysis.size_estimates import (
-    average_trips,
     bytes_of,
     likely_sizes,
     references,
     row_bytes,
+    trips_at,
 )
 from loopwright.ir.machine import Machine
 from loopwright.ir.program import Program
@@ -39,7 +39,7 @@ def plan_fetches(schedule: Schedule, machine: Machine, *, parallel: bool) -> tup
     """A step for every serial innermost loop down the columns of an array beyond L2."""
     draft = Draft(schedule)
     sizes = likely_sizes(schedule.program)
-    trips = average_trips(schedule.program, sizes)
+    trips = trips_at(schedule.analyses, sizes)
     for band in open_bands(schedule):
         is_far = _walks_far(schedule.program, machine, band, sizes, trips)
         if is_far and not _has_vectors(schedule.program, machine, band):

@@ -32,11 +32,11 @@ from typing import Any
 
 from loopwright.analysis.relations import ends, maps_of
 from loopwright.analysis.size_estimates import (
-    average_trips,
     band_trips,
     bytes_of,
     likely_sizes,
     row_bytes,
+    trips_at,
 )
 from loopwright.ir.islkit import context, isl
 from loopwright.ir.machine import Machine
@@ -107,7 +107,7 @@ class _Pipelines:
         self.program = schedule.program
         self.machine = machine
         self.sizes = likely_sizes(self.program)
-        self.trips = average_trips(self.program, self.sizes)
+        self.trips = trips_at(schedule.analyses, self.sizes)
         kernels = {loop for made in schedule.contractions for loop in made.loops}
         vectors = {loop for loop, _, _ in schedule.outer_vectors}
         self.closed = {loop for loop, _ in schedule.marks} | kernels | vectors

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from loopwright.analysis.size_estimates import band_trips, coefficients, likely_trips
-from loopwright.ir.analysis_manager import AnalysisManager
+from loopwright.ir.analysis_manager import AnalysisManager, DomainAnalysis
 from loopwright.ir.evaluate import evaluate
 from loopwright.ir.expr import Const, Expr
 from loopwright.ir.islkit import context, isl
@@ -148,7 +148,7 @@ def _constant_trips(analyses: AnalysisManager, band: Band) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Trips:
+class _Trips(DomainAnalysis):
     """The fewest and the most values of an iterator, where they are known numbers of neighbours."""
 
     statement: str
@@ -173,7 +173,7 @@ def _values(program: Program, name: str, at: int) -> isl.Map:
 
 
 @dataclass(frozen=True, slots=True)
-class _Extent:
+class _Extent(DomainAnalysis):
     """Values of an iterator, where they are as many neighbours in all iterations around it.
 
     A window that moves along, [x - 3, x + 3], has as many everywhere.

@@ -10,7 +10,16 @@ from loopwright.analysis.size_estimates import band_trips, likely_trips
 from loopwright.ir.loops import Mark
 from loopwright.ir.machine import Machine
 from loopwright.ir.schedule import Schedule
-from loopwright.ir.schedule_tree import Band, Leaf, Sequence, bands, moved_by, nodes_of
+from loopwright.ir.schedule_tree import (
+    Band,
+    Leaf,
+    Sequence,
+    bands,
+    moved_by,
+    nodes_of,
+    restricted,
+    statements_in,
+)
 from loopwright.lower.passes import nest_before
 from loopwright.lower.tiles.diagonal_strips import has_diagonals
 from loopwright.planner.cost.wavefront_cost import RecurrenceCost
@@ -51,7 +60,9 @@ def part_wavefronts(draft: Draft, machine: Machine) -> frozenset[str]:
         trial = draft
         if isinstance(band.child, Sequence):
             trial = Draft(draft.schedule)
-            if not has_one_loop(band.child) or not trial.take(Distribute(band.loop)):
+            if not has_one_loop(band.child) or not _may_pay(draft.schedule, machine, band):
+                continue
+            if not trial.take(Distribute(band.loop)):
                 continue
         known = {other.loop: other for other in bands(nodes_of(trial.schedule))}
         parts = [x for x in known.values() if x.statements <= band.statements]
@@ -62,6 +73,22 @@ def part_wavefronts(draft: Draft, machine: Machine) -> frozenset[str]:
             draft.take(*trial.steps)
         found.update(name for wave in waves for name in wave.statements)
     return frozenset(found)
+
+
+def _may_pay(schedule: Schedule, machine: Machine, band: Band) -> bool:
+    """Whether diagonals are worth it in some loop of those that the parts of `band` would be.
+
+    Asked before the loop is distributed, which takes a proof.
+    """
+    assert isinstance(band.child, Sequence)
+    parts = (restricted(band, statements_in(x.instances)) for x in band.child.filters)
+    return any(
+        isinstance(loop.child, Band)
+        and _is_large(schedule, machine, loop, loop.child)
+        and _is_worth_it(schedule, machine, loop, loop.child)
+        for part in parts
+        for loop in bands(part)
+    )
 
 
 def has_one_loop(parts: Sequence) -> bool:
