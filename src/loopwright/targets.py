@@ -33,10 +33,10 @@ from loopwright.diagnostics import UsageError
 from loopwright.faults import FAULTS, survive
 from loopwright.ir.device import DeviceProgram
 from loopwright.ir.dtypes import DType
-from loopwright.ir.expr import Call, Expr
+from loopwright.ir.expr import Call, Const, Expr
 from loopwright.ir.grid_check import require_fit
 from loopwright.ir.islkit import bounded, isl
-from loopwright.ir.loops import For, LoopNest, Mark, Stmt, Store
+from loopwright.ir.loops import Buffer, For, LoopNest, Mark, Stmt, Store
 from loopwright.ir.machine import Machine
 from loopwright.ir.mesh_machine import MeshMachine
 from loopwright.ir.module import Module
@@ -127,7 +127,8 @@ def told_to_c(
     Where that is at fault, the nest as it is.
     """
     try:
-        rows = collapse_rows(nest, {name: row_major(x) for name, x in _shapes(program).items()})
+        strides = {name: row_major(x) for name, x in _shapes(program).items()}
+        rows = _with_constant_strides(collapse_rows(nest, strides), strides)
         return _told(_with_functions(rows, machine, library), machine, _guesses(program))
     except FAULTS as error:
         survive(error, f"the text of '{program.name}'")
@@ -167,6 +168,18 @@ def tells_more(
 def _has_signs_in_vectors(loop: For) -> bool:
     """Whether a loop that compilers take in vectors has signs of integers to take."""
     return takes_signs(loop) and choices_by_bits(loop) is not no_choices
+
+
+def _with_constant_strides(nest: LoopNest, known: Mapping[str, tuple[Expr, ...]]) -> LoopNest:
+    """The nest with the strides of arguments that constant extents decide."""
+    strides = {name: tuple(map(normal, found)) for name, found in known.items()}
+
+    def told(buffer: Buffer) -> Buffer:
+        found = strides.get(buffer.name, ())
+        is_constant = len(found) > 1 and all(isinstance(stride, Const) for stride in found)
+        return replace(buffer, strides=found) if is_constant else buffer
+
+    return replace(nest, buffers=tuple(map(told, nest.buffers)))
 
 
 def _with_functions(nest: LoopNest, machine: Machine, library: bool) -> LoopNest:

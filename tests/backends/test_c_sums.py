@@ -1,4 +1,4 @@
-"""Sums of C text that may be regrouped: halves of long loops, and what they add up to."""
+"""Sums of C text that may be regrouped: parts of long loops, and what they add up to."""
 
 from __future__ import annotations
 
@@ -63,16 +63,33 @@ def test_the_same_sums(dtype: DType, flags: tuple[str, ...]) -> None:
 def test_what_is_printed() -> None:
     lines = [line.strip() for line in emit_c(gathered("add", FLOAT64), C).text.splitlines()]
     at = lines.index("double y_sum = y[0];")
-    assert lines[at + 1 : at + 8] == [
-        "const long i_half = (n - s) < 256 ? 0 : (n - s) / 2;",
+    assert lines[at + 1 : at + 14] == [
+        "const long i_part = (n - s) < 256 ? 0 : (n - s) / 4;",
         "double y_sum_2 = 0.0;",
-        "for (long i = s; i < s + i_half; i++) {",
+        "double y_sum_3 = 0.0;",
+        "double y_sum_4 = 0.0;",
+        "for (long i = s; i < s + i_part; i++) {",
         "y_sum += a[n - 1 - i] * b[i];",
-        "y_sum_2 += a[n - 1 - (i + i_half)] * b[i + i_half];",
+        "y_sum_2 += a[n - 1 - (i + i_part)] * b[i + i_part];",
+        "y_sum_3 += a[n - 1 - (i + i_part * 2)] * b[i + i_part * 2];",
+        "y_sum_4 += a[n - 1 - (i + i_part * 3)] * b[i + i_part * 3];",
         "}",
         "y_sum += y_sum_2;",
+        "y_sum_3 += y_sum_4;",
+        "y_sum += y_sum_3;",
     ]
-    assert "for (long i = s + i_half * 2; i < n; i++) {" in lines
+    assert "for (long i = s + i_part * 4; i < n; i++) {" in lines
+
+
+def test_terms_of_many_elements_are_gathered_in_halves() -> None:
+    """Each part follows every element that moves."""
+    nest = gathered("add", FLOAT64)
+    value = Load("a", (J,), FLOAT64) * Load("b", (J,), FLOAT64) * Load("b", (N - J,), FLOAT64)
+    total = Load("y", (Const(0),), FLOAT64)
+    many = replace(nest, body=loop(J, S, N, Store("y", (Const(0),), total + value)))
+    text = emit_c(many, C).text
+    assert "(n - s) / 2;" in text
+    assert "y_sum_3" not in text
 
 
 @pytest.mark.parametrize(
@@ -86,4 +103,10 @@ def test_what_is_printed() -> None:
     ids=["lanes by OpenMP", "two sums", "in order", "other machines"],
 )
 def test_what_stays_one_loop(nest: LoopNest, dialect: Dialect) -> None:
-    assert "half" not in emit_c(nest, dialect).text
+    assert "_part" not in emit_c(nest, dialect).text
+
+
+def test_arrays_beyond_the_caches() -> None:
+    """Vectors are half as long there, but sums wait as long."""
+    nest = replace(gathered("add", FLOAT64), vector_bits=0, to_lines=frozenset({"j"}))
+    assert "i_part" in emit_c(nest, C).text

@@ -124,12 +124,12 @@ NARROW = Load("A", (R, J), FLOAT32)
         ((stored(R, J),), 8),
         ((stored(R, J, value=NARROW),), 16),
         ((stored(R, J), stored(R, J + 1)), 8),
-        ((stored(R, J), stored(R + 1, J)), None),
-        ((COPIES,), None),
+        ((stored(R, J), Store("D", (R, J), ONE)), None),
+        ((stored(R, J), stored(J, R)), None),
         ((stored(R, J, value=Cast(NARROW, FLOAT64)),), None),
         ((stored(R, J, value=Load("A", (R, J), DTYPES["uint8"])),), None),
     ],
-    ids=["doubles", "floats", "neighbours", "rows", "copies of rows", "two lengths", "bytes"],
+    ids=["doubles", "floats", "neighbours", "arrays", "a column", "two lengths", "bytes"],
 )
 def test_lanes(body: tuple[Store | For, ...], lanes: int | None) -> None:
     whole = For("j", Const(0), N, Block(body), Const(1), Mark.SIMD)
@@ -138,6 +138,44 @@ def test_lanes(body: tuple[Store | For, ...], lanes: int | None) -> None:
     assert takes_whole_vectors(nest) == (lanes is not None)
     assert not takes_whole_vectors(replace(nest, vector_bits=0))
     assert whole_vector_lanes(whole, replace(nest, of_one_vector=frozenset({"j"}))) is None
+
+
+@pytest.mark.parametrize(
+    "body", [(stored(R, J), stored(R + 1, J)), (COPIES,)], ids=["rows", "copies of rows"]
+)
+def test_rows_side_by_side(body: tuple[Store | For, ...]) -> None:
+    """Begun at a line, whole vectors need rows that are whole lines apart; short rows do not."""
+    rows = For("j", Const(0), N, Block(body), Const(1), Mark.SIMD)
+    nest = LoopNest("f", (), ("n",), rows, vector_bits=512)
+    assert whole_vector_lanes(rows, nest) == 8
+    for stride, lanes in ((Const(1304), 8), (Const(1300), None), (Var("m"), None)):
+        buffer = Buffer("B", FLOAT64, (stride, Const(1)), writable=True)
+        begun = replace(nest, buffers=(buffer,), to_lines=frozenset({"j"}))
+        assert whole_vector_lanes(rows, begun) == lanes
+
+
+TWICE = """
+void twice(double a[40][N], double b[40][N]) {
+#pragma scop
+  for (int t = 0; t < 40; t++) {
+    for (int i = 1; i < 39; i++)
+      for (int j = 1; j < N - 1; j++)
+        b[i][j] = 0.2 * (a[i][j] + a[i][j - 1] + a[i][j + 1] + a[i - 1][j] + a[i + 1][j]);
+    for (int i = 1; i < 39; i++)
+      for (int j = 1; j < N - 1; j++)
+        a[i][j] = 0.2 * (b[i][j] + b[i][j - 1] + b[i][j + 1] + b[i - 1][j] + b[i + 1][j]);
+  }
+#pragma endscop
+}
+"""
+
+
+@pytest.mark.parametrize(("extent", "is_told"), [(5200, True), (5204, False)])
+def test_extents_tell_where_rows_begin(extent: int, *, is_told: bool) -> None:
+    """Two rows of a stencil at a time, in a text of a file."""
+    text = rewritten(TWICE.replace("N", str(extent)), "sapphirerapids", "c")
+    assert "lw_to_line" in text
+    assert ("simdlen(8)" in text) == is_told
 
 
 def test_all_loops_or_none() -> None:

@@ -24,7 +24,7 @@ from loopwright.backends.c_text.c_far_numbers import (
 from loopwright.backends.c_text.c_operations import Helper
 from loopwright.backends.c_text.c_scopes import Scopes, allocations, contiguous_buffers
 from loopwright.backends.c_text.c_subscripts import leave_to_estimate
-from loopwright.backends.c_text.c_sums import sum_of_halves, updated
+from loopwright.backends.c_text.c_sums import sum_of_parts, updated
 from loopwright.backends.c_text.c_syntax import ATOM, CText, NamesInUse, Width, c_type
 from loopwright.backends.c_text.c_vectors import (
     ReductionUpdate,
@@ -301,7 +301,10 @@ class CPrinter:
             with self.scopes.constant(stmt.var, stmt.start):
                 self.statement(stmt.body)
             return
-        if self._nest.reassoc and (self.dialect.reduction or self._nest.vector_bits):
+        nest = self._nest
+        # Both are told of machines alone whose vectors are as long as lines.
+        is_wide = bool(nest.vector_bits or nest.to_lines)
+        if nest.reassoc and (self.dialect.reduction or is_wide):
             updates = reductions(stmt)
             if updates is not None and (self.dialect.reduction or len(updates) == 1):
                 self._reduction_loop(stmt, updates)
@@ -377,7 +380,7 @@ class CPrinter:
                 self.lines.add(f"{c_type(update.target.dtype)} {name} = {element};")
                 names.append(name)
             if not self.dialect.reduction:
-                stmt = sum_of_halves(self.scopes, stmt, updates[0], names[0])
+                stmt = sum_of_parts(self.scopes, stmt, updates[0], names[0])
             pairs = list(zip(names, updates, strict=True))
             clauses = "".join(f" reduction({u.sign}:{n})" for n, u in pairs)
             self.scopes.pragma(self.dialect.reduction and self.dialect.reduction + clauses)

@@ -33,7 +33,7 @@ from loopwright.backends.c_text.c_syntax import ATOM, CText, Width
 from loopwright.ir.dtypes import BOOL
 from loopwright.ir.expr import Const, Expr, Load, Var
 from loopwright.ir.loops import For, Let, LoopNest, Mark, Stmt, Store
-from loopwright.ir.row_walk import LINE_BYTES, LONG_BYTES, first_stored
+from loopwright.ir.row_walk import LINE_BYTES, LONG_BYTES, first_stored, walks
 from loopwright.ir.visit import children, constant_trips, names, statements
 
 __all__ = ["pieces_by_lines", "takes_whole_vectors", "whole_vector_lanes", "whole_vectors"]
@@ -79,13 +79,13 @@ def takes_whole_vectors(nest: LoopNest) -> bool:
         x for x in _loops(nest.body) if _is_kept(x) and not any(map(_is_kept, _loops(x.body)))
     )
     return bool(nest.vector_bits) and all(
-        _is_whole(loop) for loop in innermost if loop.var not in nest.of_one_vector
+        _is_whole(loop, nest) for loop in innermost if loop.var not in nest.of_one_vector
     )
 
 
 def whole_vector_lanes(loop: For, nest: LoopNest) -> int | None:
     """How many iterations a whole vector takes; None where gcc is to decide."""
-    if loop.var in nest.of_one_vector or not _is_whole(loop):
+    if loop.var in nest.of_one_vector or not _is_whole(loop, nest):
         return None
     return nest.vector_bits // min(_bits(loop))
 
@@ -99,25 +99,46 @@ def _is_kept(loop: For) -> bool:
     return loop.mark is not Mark.UNROLL and (constant_trips(loop) or _MANY) >= _MANY
 
 
-def _is_whole(loop: For) -> bool:
-    """Whether a loop takes elements of one length in vectors, and stores to one row."""
+def _is_whole(loop: For, nest: LoopNest) -> bool:
+    """Whether a loop takes elements of one length in vectors, and stores begin at lines alike."""
     bits = _bits(loop)
     is_one = len(bits) == 1 and bits <= set(_BITS)
-    return loop.mark is Mark.SIMD and is_one and _stores_one_row(loop)
+    return loop.mark is Mark.SIMD and is_one and _stores_alike(loop, nest, min(bits) // 8)
 
 
-def _stores_one_row(loop: For) -> bool:
-    """Whether all that a loop stores lies in one row of one array.
+def _stores_alike(loop: For, nest: LoopNest, size: int) -> bool:
+    """Whether a loop stores elements of `size` bytes to one row, or to rows that begin alike.
 
     Of several rows only one begins at a line with the loop: whole vectors of the others would all
-    lie across two (jacobi-2d in strips of two rows 0.85, reactions of two substances 0.81).
+    lie across two (jacobi-2d in strips of two rows of 1300 doubles 0.85, reactions of two
+    substances 0.81), unless rows are known to be whole lines apart (1304 doubles 1.3). Loops that
+    store too little for a begin at a line have as many vectors across two lines, whole or half:
+    whole ones are half as many instructions (heat in three dimensions, two rows of 118 doubles
+    1.24 in L2; overlaps of Gaussians 1.3).
     """
     inside = list(statements(loop.body))
     copied = {stmt.var for stmt in inside if isinstance(stmt, For)}
-    rows = {
-        (stmt.buffer, stmt.index[:-1]) for stmt in inside if isinstance(stmt, Store) and stmt.index
-    }
-    return len(rows) <= 1 and not any(names(entry) & copied for _, row in rows for entry in row)
+    stores = [stmt for stmt in inside if isinstance(stmt, Store) and stmt.index]
+    rows = {(stmt.buffer, stmt.index[:-1]) for stmt in stores}
+    if len(rows) <= 1 and not any(names(entry) & copied for _, row in rows for entry in row):
+        return True
+    if len({stmt.buffer for stmt in stores}) > 1 or not all(
+        loop.var in names(stmt.index[-1]) and walks(loop.var, stmt.index) for stmt in stores
+    ):
+        return False
+    (buffer,) = {stmt.buffer for stmt in stores}
+    strides = [x for one in nest.buffers if one.name == buffer for x in one.strides[:-1]]
+    return loop.var not in nest.to_lines or (
+        bool(strides) and all(_is_whole_lines(stride, size) for stride in strides)
+    )
+
+
+def _is_whole_lines(stride: Expr, size: int) -> bool:
+    """Whether so many elements of `size` bytes are known to be whole lines."""
+    match stride:
+        case Const(value=int() as count):
+            return count * size % LINE_BYTES == 0
+    return False
 
 
 def _stores_one_array(loop: For) -> bool:
