@@ -109,6 +109,15 @@ CASES: dict[str, tuple[Program, tuple[Step, ...]]] = {
     ),
     "vectorize": (row(Do("a[i]", "2 * a[i]")), (Vectorize("i", 4),)),
     "unroll": (row(Do("a[i]", "2 * a[i]")), (Unroll("i", 4),)),
+    "update_in_pairs": (
+        program(
+            "mirrored",
+            {"y": ROW, "z": "local float64 [n]"},
+            For("i", 0, "n", Do("z[i]", "y[i] + 2 * y[n - 1 - i]")),
+            For("j", 0, "n", Do("y[j]", "z[j]")),
+        ),
+        (Simd("i"), Simd("j")),
+    ),
     "peel_for_alignment": (rows(UPDATE, start=1), (Simd("j"), Align("j", 4))),
     "insert_prefetches": (rows(Do("y[i]", "y[i] + A[j, i]"), arrays="Ay"), (PrefetchRows("j", 8),)),
     "predictive_commoning": (rows(PREFIX, start=1), (UnrollAndJam("i", 2),)),

@@ -57,6 +57,7 @@ from loopwright.lower.tiles.lower_time_tiles import lower_time_tiles
 from loopwright.lower.tiles.separate_full_tiles import separate_full_tiles
 from loopwright.lower.tiles.stream_time_tiles import stream_time_tiles
 from loopwright.lower.tiles.whole_strips import whole_strips
+from loopwright.lower.values.mirrored_updates import update_in_pairs
 from loopwright.lower.values.name_compared import name_compared
 from loopwright.lower.values.narrow_selections import narrow_selections
 from loopwright.lower.values.predictive_commoning import predictive_commoning
@@ -190,6 +191,7 @@ PASSES = (
     Pass(vectorize_outer, lambda d: (d.outer,), lambda d: bool(d.outer)),
     Pass(vectorize, lambda decisions: (decisions.factors,)),
     Pass(unroll, lambda decisions: (decisions.factors,)),
+    Pass(update_in_pairs),
     Pass(peel_for_alignment, lambda decisions: (decisions.factors, decisions.arrays)),
     Pass(insert_prefetches, lambda decisions: (decisions.prefetch_distances,)),
     # Without copies of an outer loop LLVM finds the recurrences of a row by itself.
