@@ -52,6 +52,7 @@ from loopwright.transform.stream_time import StreamTime
 from loopwright.transform.tiling import StripMine, Tile, TileWithin
 from loopwright.transform.time_tiles import TileTime, TileTimeInBlocks
 from loopwright.transform.unroll_and_jam import UnrollAndJam
+from loopwright.transform.update_order import UpdateLast
 from programs import jacobi, matmul, matmul_in_nest
 
 ONE_OF_EACH = Plan(
@@ -78,6 +79,7 @@ ONE_OF_EACH = Plan(
         Diagonals("i", "j", 64, 64),
         Skew("t", 2, (0, 1), (1, 1), 8, 2),
         Reschedule(Text("domain: '{ S0[i] }'")),
+        UpdateLast("S0"),
         SplitLiveRanges("t"),
         ExpandScalar("t", ("i",)),
         PartialSums("S0", "i", 64),

@@ -1,6 +1,7 @@
 """The plan of any affine program: every planner takes what it knows best, in this order.
 
     closures   the whole program as one blocked closure
+    updates    those by the element before come behind those that a loop gathers
     crowds     innermost loops through many rows, in parts
     stencils   loops of passes over rows, skewed
     products   contractions inside larger programs
@@ -35,6 +36,7 @@ from loopwright.planner.loop_plans.inner_contractions import (
     plan_contractions,
     plan_text_contractions,
 )
+from loopwright.planner.loop_plans.interval_tables import plan_update_order
 from loopwright.planner.loop_plans.pipelines import plan_pipelines
 from loopwright.planner.loop_plans.stencils import plan_alignment, plan_stencils
 from loopwright.planner.region_work import plan_regions
@@ -49,6 +51,7 @@ OnFault: TypeAlias = Callable[[Exception, str], None]
 
 _PLANNERS = (
     plan_closures,
+    plan_update_order,
     plan_crowded_loops,
     plan_stencils,
     plan_contractions,

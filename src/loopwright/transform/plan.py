@@ -51,6 +51,7 @@ from loopwright.transform.stream_time import StreamTime
 from loopwright.transform.tiling import StripMine, Tile, TileWithin
 from loopwright.transform.time_tiles import TileTime, TileTimeInBlocks
 from loopwright.transform.unroll_and_jam import UnrollAndJam
+from loopwright.transform.update_order import UpdateLast
 
 __all__ = [
     "STEPS",
@@ -86,6 +87,7 @@ STEPS: tuple[type[Step], ...] = (
     Diagonals,
     Skew,
     Reschedule,
+    UpdateLast,
     SplitLiveRanges,
     ExpandScalar,
     PartialSums,

@@ -1,0 +1,175 @@
+"""UpdateLast: updates of one element by one operator change places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import takewhile
+from typing import ClassVar
+
+from loopwright.analysis.dependences import access_map
+from loopwright.analysis.update_statements import Update, is_reorderable, update_of
+from loopwright.ir.analysis_manager import AnalysisManager
+from loopwright.ir.islkit import isl
+from loopwright.ir.program import Access, Program, Statement
+from loopwright.ir.schedule import Schedule
+from loopwright.ir.schedule_tree import (
+    Band,
+    Filter,
+    Leaf,
+    Node,
+    Sequence,
+    nodes_of,
+    statements_in,
+    write_tree,
+)
+from loopwright.ir.visit import loads
+from loopwright.lazy_dataclass import dataclass
+from loopwright.transform.schedule_legality import initial_schedule
+from loopwright.transform.step import Step, refuse
+
+__all__ = ["UpdateLast"]
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateLast(Step):
+    """Let a statement update its element behind the updates that follow it.
+
+    Where `op` is associative and commutative, (x op f) op g = (x op g) op f. An update by the
+    element before (`x[j - 1]`) then no longer waits in front of a loop that gathers into x[j], and
+    that loop may run for all j at once, as the terms x[k] come to be known.
+
+    rewrite:  for j: x[j] = x[j] op f(x[j - 1]); for k: x[j] = x[j] op g(x[k])
+              ->  for j: for k: x[j] = x[j] op g(x[k]); x[j] = x[j] op f(x[j - 1])
+    needs:    the source order; a statement by itself, and behind it in the same iteration updates
+              of the same element by the same operator, which may be reordered; no term of one of
+              them is the element that the other updates
+    refuses:  IllegalStep with what is missing
+    """
+
+    kind: ClassVar[str] = "update_last"
+
+    statement: str
+
+    def apply(self, schedule: Schedule) -> Schedule:
+        program = schedule.program
+        if self.statement not in {statement.name for statement in program.statements}:
+            refuse(self, f"there is no statement '{self.statement}'")
+        if not schedule.tree.plain_is_equal(initial_schedule(program).tree) or schedule.marks:
+            refuse(self, "updates change places in the source order only")
+        place = _place(nodes_of(schedule), self.statement, ())
+        if place is None:
+            refuse(self, f"{self.statement} is no statement of a sequence inside a loop")
+        if not place.passed(program):
+            refuse(self, f"no updates of the element of {self.statement} follow it directly")
+        root = _moved(nodes_of(schedule), place, len(place.passed(program)))
+        changed = replace(program, schedule=write_tree(program.schedule.get_domain(), root))
+        return replace(
+            schedule, program=changed, tree=changed.schedule, analyses=AnalysisManager(changed)
+        )
+
+    @classmethod
+    def candidates(cls, schedule: Schedule) -> Iterator[UpdateLast]:
+        """Every statement that others follow in a sequence."""
+        for statement in schedule.program.statements:
+            place = _place(nodes_of(schedule), statement.name, ())
+            if place is not None and place.behind:
+                yield cls(statement.name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a statement stands: its sequence, what follows it there, and the loops around."""
+
+    statement: str
+    sequence: Sequence
+    behind: tuple[Filter, ...]
+    around: tuple[Band, ...]
+
+    def passed(self, program: Program) -> tuple[Filter, ...]:
+        """The parts directly behind the statement that consist of updates like its own."""
+        own = program.statement(self.statement)
+        update = _reorderable(program, own)
+        if update is None:
+            return ()
+
+        def is_like(part: Filter) -> bool:
+            return all(
+                _commutes(program, (own, update), program.statement(name), self.around)
+                for name in statements_in(part.instances)
+            )
+
+        return tuple(takewhile(is_like, self.behind))
+
+
+def _place(node: Node, statement: str, around: tuple[Band, ...]) -> _Place | None:
+    """The place of a statement in a sequence inside some loop."""
+    match node:
+        case Band(child=child):
+            return _place(child, statement, (*around, node))
+        case Sequence(filters=parts):
+            for at, part in enumerate(parts):
+                if statement in statements_in(part.instances):
+                    if isinstance(part.child, Leaf) and around:
+                        return _Place(statement, node, parts[at + 1 :], around)
+                    return _place(part.child, statement, around)
+    return None
+
+
+def _moved(node: Node, place: _Place, count: int) -> Node:
+    """A tree with the statement of a place behind the next `count` parts of its sequence."""
+    match node:
+        case Band(child=child):
+            return replace(node, child=_moved(child, place, count))
+        case Sequence(filters=parts) if node is place.sequence:
+            at = len(parts) - len(place.behind) - 1
+            later = at + 1 + count
+            return Sequence((*parts[:at], *parts[at + 1 : later], parts[at], *parts[later:]))
+        case Sequence(filters=parts):
+            return Sequence(tuple(replace(p, child=_moved(p.child, place, count)) for p in parts))
+    return node
+
+
+def _reorderable(program: Program, statement: Statement) -> Update | None:
+    found = update_of(program, statement)
+    is_free = found is not None and is_reorderable(found.op, statement.write.dtype, program)
+    return found if is_free else None
+
+
+def _commutes(
+    program: Program, first: tuple[Statement, Update], other: Statement, around: tuple[Band, ...]
+) -> bool:
+    """Whether an update and another one in the same iteration of the loops around change places."""
+    own, update = first
+    found = _reorderable(program, other)
+    if found is None or (found.op, other.write.array) != (update.op, own.write.array):
+        return False
+    pairs = isl.UnionMap.from_domain_and_range(_domain(own), _domain(other))
+    for band in around:
+        pairs = pairs.eq_at_multi_union_pw_aff(band.partial)
+
+    def elements(left: Access, right: Access) -> isl.UnionMap:
+        """The elements that two accesses of a pair have, { x[e] -> x[f] }."""
+        ends = (access_map(program, own, left), access_map(program, other, right))
+        one, two = (isl.UnionMap.from_map(end) for end in ends)
+        return one.reverse().apply_range(pairs).apply_range(two)
+
+    def is_apart(touched: isl.UnionMap) -> bool:
+        return bool(touched.intersect(isl.UnionSet.identity(touched.domain())).is_empty())
+
+    updated = elements(own.write, other.write)
+    return (
+        bool(updated.is_subset(isl.UnionSet.identity(updated.domain())))
+        and all(is_apart(elements(own.write, read)) for read in _terms(found, own))
+        and all(is_apart(elements(read, other.write)) for read in _terms(update, own))
+    )
+
+
+def _domain(statement: Statement) -> isl.UnionSet:
+    return isl.UnionSet.from_set(statement.domain)
+
+
+def _terms(update: Update, own: Statement) -> list[Access]:
+    """The elements of the updated array that an update takes its term from."""
+    found = (load for load in loads(update.value) if load.array == own.write.array)
+    return [Access(load.array, load.index, load.dtype) for load in found]
