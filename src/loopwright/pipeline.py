@@ -43,6 +43,7 @@ from loopwright.lower.contraction_nests.contraction_kernel import kernel_of
 from loopwright.lower.passes import lower_plainly, lower_schedule
 from loopwright.planner.contraction_plans.choice import Choice
 from loopwright.planner.loop_plans.vector_width import (
+    arrays_near,
     loop_vector_bits,
     loops_of_one_vector,
     loops_to_lines,
@@ -119,6 +120,7 @@ def compile_program(
             vector_bits=loop_vector_bits(program, machine),
             of_one_vector=loops_of_one_vector(schedule, machine),
             to_lines=loops_to_lines(schedule, machine),
+            near=arrays_near(program, machine),
         )
     if unit is not None:
         nest = replace(specialise(nest, unit), name=ENTRY)

@@ -56,3 +56,17 @@ void f(int n, int m, unsigned char a[100][{extent}], unsigned char b[100][{exten
     assert nest.of_one_vector == (frozenset({"j"}) if is_one else frozenset())
     text = emit_module(nest, machine.features).text
     assert ('"llvm.loop.interleave.count", i32 1}' in text) is is_one
+
+
+def test_arrays_of_the_second_cache() -> None:
+    (program,) = lw.parse_c("""
+void f(double a[200][200], double b[2000][2000], double y[2000]) {
+#pragma scop
+  for (int i = 0; i < 200; i++)
+    for (int j = 0; j < 200; j++)
+      y[i] += a[i][j] * b[i][j];
+#pragma endscop
+}
+""")
+    found = compile_program(program, load_machine("sapphirerapids"), 1).nest
+    assert found.near == {"a", "y"}

@@ -328,6 +328,7 @@ class LoopNest:
     vector_bits: int = 0  # of vectors that LLVM makes of loops; 0: what it takes by itself
     of_one_vector: frozenset[str] = frozenset()  # loops in which LLVM takes one at a time
     to_lines: frozenset[str] = frozenset()  # loops that store from a line of the caches on
+    near: frozenset[str] = frozenset()  # arrays that are likely to lie in the second cache
     registers: int = 0  # of a thread of its kernels, at most; 0: what the machine has
     # Functions of real numbers that C text computes by lines of its own, each with its type.
     functions: frozenset[tuple[str, DType]] = frozenset()

@@ -380,7 +380,7 @@ class CPrinter:
                 self.lines.add(f"{c_type(update.target.dtype)} {name} = {element};")
                 names.append(name)
             if not self.dialect.reduction:
-                stmt = sum_of_parts(self.scopes, stmt, updates[0], names[0])
+                stmt = sum_of_parts(self.scopes, stmt, updates[0], names[0], self._nest.near)
             pairs = list(zip(names, updates, strict=True))
             clauses = "".join(f" reduction({u.sign}:{n})" for n, u in pairs)
             self.scopes.pragma(self.dialect.reduction and self.dialect.reduction + clauses)

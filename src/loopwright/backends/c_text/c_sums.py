@@ -11,14 +11,19 @@ gcc gathers a sum in one vector, and every addition waits four cycles for the on
 four such vectors. Parts of the range, since gcc makes no vectors of neighbours that belong to
 different sums, and no `omp simd reduction`: of loops that other passes have copied gcc makes no
 vectors then. Below 2 KiB the loop is as it was; terms of more than two elements are gathered in
-halves, for the streams that a processor follows. Cascade Lake, gcc 12, times as fast as one sum in
-halves and in four parts; 1,000, 2,000 and 10,000 doubles: sums 1.73, 2.6; 1.86, 2.7; 1.86, 2.1; dot
-products 1.8, 1.9; 1.65, 1.9; 1.3, 1.45; one array read backwards 1.65, 1.6; 1.6, 1.65; 1.3, 1.45.
-Floats of 512 elements on 1.2 to 1.8, 1.3 to 2.6.
+halves, for the streams that a processor follows. Rows of arrays beyond the second cache are in
+parts where each is about a page: shorter streams break off (rows of 300 to 1,300 doubles from
+memory 0.7 to 1.0 in halves, 0.7 to 0.85 in four parts, of 2,000 and 4,000 1.1).
+
+Cascade Lake, gcc 12, times as fast as one sum in halves and in four parts; 1,000, 2,000 and 10,000
+doubles: sums 1.73, 2.6; 1.86, 2.7; 1.86, 2.1; dot products 1.8, 1.9; 1.65, 1.9; 1.3, 1.45; one
+array read backwards 1.65, 1.6; 1.6, 1.65; 1.3, 1.45. Floats of 512 elements on 1.2 to 1.8, 1.3 to
+2.6.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from loopwright.backends.c_text.c_scopes import Scopes
@@ -33,6 +38,7 @@ __all__ = ["sum_of_parts", "updated"]
 
 _COMPOUND = {"add": "+=", "sub": "-=", "mul": "*="}
 _MOST_PARTS, _FEW_STREAMS = 4, 2
+_STREAM_BYTES = 3840  # of a part that a processor fetches ahead: nearly a page
 _NEUTRAL = {"add": "0.0", "sub": "0.0", "mul": "1.0"}
 
 
@@ -41,11 +47,19 @@ def updated(target: str, op: str, value: CText | str) -> str:
     return f"{target} {_COMPOUND[op]} {value};"
 
 
-def sum_of_parts(scopes: Scopes, loop: For, update: ReductionUpdate, name: str) -> For:
-    """Print all parts of a long reduction into the variable `name`; the loop over the rest."""
+def sum_of_parts(
+    scopes: Scopes, loop: For, update: ReductionUpdate, name: str, near: Collection[str]
+) -> For:
+    """Print all parts of a long reduction into the variable `name`; the loop over the rest.
+
+    `near` are the arrays that lie in the second cache.
+    """
     expressions = scopes.expressions
-    parts = _MOST_PARTS if len(_moving(update.value, loop.var)) <= _FEW_STREAMS else 2
-    least = LONG_BYTES // update.target.dtype.bytes
+    moving = _moving(update.value, loop.var)
+    parts = _MOST_PARTS if len(moving) <= _FEW_STREAMS else 2
+    # Vectors come again with every iteration of a loop around.
+    is_near = all(len(load.index) == 1 or load.array in near for load in moving)
+    least = (LONG_BYTES if is_near else parts * _STREAM_BYTES) // update.target.dtype.bytes
     trips, part = loop.stop - loop.start, Var(f"{loop.var} part")
     wish = scopes.wishes.get(loop.var, loop.var)
     spelled = scopes.names.declare(f"{wish}_part")

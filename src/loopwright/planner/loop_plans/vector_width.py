@@ -31,6 +31,7 @@ from loopwright.ir.schedule_tree import Band, bands, nodes_of, path_to
 from loopwright.planner.cost.loop_steps import loop_steps
 
 __all__ = [
+    "arrays_near",
     "begins_at_lines",
     "loop_vector_bits",
     "loops_of_one_vector",
@@ -48,6 +49,14 @@ def loop_vector_bits(program: Program, machine: Machine) -> int:
     sizes = likely_sizes(program)
     total = sum(bytes_of(array, sizes) for array in program.arrays)
     return 8 * machine.vector_bytes if total <= machine.caches[-1].size else 0
+
+
+def arrays_near(program: Program, machine: Machine) -> frozenset[str]:
+    """The arrays that are likely to lie in the second cache, each by itself."""
+    if len(machine.caches) < 2:
+        return frozenset()
+    sizes, room = likely_sizes(program), machine.cache(2).size
+    return frozenset(x.name for x in program.arrays if bytes_of(x, sizes) <= room)
 
 
 def begins_at_lines(machine: Machine) -> bool:
