@@ -14,11 +14,13 @@ from loopwright.ir.text import stmt_text
 from loopwright.lower.passes import lower_schedule
 from loopwright.planner.cost.expanded_bytes import BufferShare
 from loopwright.planner.generic import default_plan
+from loopwright.planner.plan_choice import choose_plan
 from loopwright.transform.outer_vectors import OuterVectors
 from loopwright.transform.register_promotion import PromoteToRegisters
 from loopwright.transform.scalar_expansion import ExpandScalar
 from loopwright.transform.tiling import StripMine
 from loopwright.transform.unroll_and_jam import UnrollAndJam
+from oracle import assert_same
 
 PAIRS = """
 void pairs(double x[{n}], double m[{n}], double f[{n}]) {{
@@ -303,3 +305,36 @@ def test_local_arrays_of_lanes_have_room(name: str, length: int) -> None:
     assert len(taken) == (length * 8 * machine(name).lanes(64) <= 1 << 14)
     text = stmt_text(lower_schedule(schedule).body)
     assert all(f"vector for {step.loop}_v" in text for step in taken)
+
+
+KNAPSACKS = """
+void knapsacks(int n, int m, {type} gain[n][m], {type} total[n][m]) {{
+#pragma scop
+    for (int p = 1; p < n; p++)
+        for (int c = 0; c < m; c++) {{
+            {type} best = {least};
+            for (int h = 0; h <= c; h++) {{
+                {type} v = total[p - 1][c - h] + gain[p][h];
+                best = v > best ? v : best;
+            }}
+            total[p][c] = best;
+        }}
+#pragma endscop
+}}
+"""
+
+
+@pytest.mark.parametrize(("dtype", "least"), [("int", "-2147483647"), ("double", "-1.0e300")])
+@pytest.mark.parametrize("name", ["neoverse-n1", "sapphirerapids"])
+def test_threads_share_lanes_whose_strips_need_each_other(
+    name: str, dtype: str, least: str
+) -> None:
+    """Strips of c may go around p, one behind the other: threads get blocks of lanes inside."""
+    host = replace(machine(name), cores=2)
+    given = program(KNAPSACKS.format(type=dtype, least=least))
+    chosen = choose_plan(given, host, 2, text=True)
+    (vectors,) = (step for step in chosen.plan if isinstance(step, OuterVectors))
+    assert chosen.schedule.mark(vectors.loop) is Mark.PARALLEL
+    nest = lower_schedule(chosen.schedule)
+    for n, m, threads in ((0, 5, 2), (2, 1, 2), (3, 67, 2), (3, 211, 3)):
+        assert_same(given, nest, {"n": n, "m": m}, threads=threads)

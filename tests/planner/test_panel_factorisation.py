@@ -8,7 +8,7 @@ from loopwright.ir.loops import Mark
 from loopwright.ir.program import Program
 from loopwright.lower.passes import lower_schedule
 from loopwright.planner.draft import Draft
-from loopwright.planner.loop_plans.affine_parallel import split_panel
+from loopwright.planner.loop_plans.split_panels import split_panel
 from loopwright.transform.index_set_splitting import SplitIndexSet
 from loopwright.transform.plan import apply_plan
 from loopwright.transform.schedule_legality import initial_schedule

@@ -241,6 +241,21 @@ def _without_waves(chosen: PlanChoice, machine: Machine) -> Schedule:
     return schedule
 
 
+def _in_tiles(plan: Plan, start: Schedule, machine: Machine) -> Schedule:
+    """What the steps of a plan make of loops, tiles one behind the other in place of waves.
+
+    One thread reads a tile once in either order, which prices of waves do not see.
+    """
+    steps = tuple(plan)
+    tiles = [at for at, step in enumerate(steps) if isinstance(step, Tile)]
+    schedule = start
+    for at, step in enumerate(steps):
+        is_order = isinstance(step, Reschedule) and bool(tiles) and at > tiles[0]
+        if not is_order and not isinstance(step, _FOR_THREADS):
+            _, schedule = _extended(schedule, lambda *_, step=step: (step,), machine)
+    return schedule
+
+
 def _sizes_to_ask(program: Program) -> list[dict[str, int]]:
     """Likely sizes, and where they are guessed larger ones and those of other shapes."""
     likely, known = likely_sizes(program), bounded_sizes(program)
@@ -322,7 +337,9 @@ def _without_order(
     most = _AS_GOOD if all(isinstance(step, _MARKS) for step in marked) else _WORTH
     seconds = ((PLANNED, own), (MARKED, value), (SOURCE, base))
     is_trusted = math.isnan(value) and (
-        not text or price(marks, threads=1) <= _ALONE_IN_WAVES * price(source[1], threads=1)
+        not text
+        or price(_in_tiles(marked, start, machine), threads=1)
+        <= _ALONE_IN_WAVES * price(source[1], threads=1)
     )
     if is_trusted or value <= most * base:
         return PlanChoice(*_finished(marked, marks, machine, threads), MARKED, seconds)

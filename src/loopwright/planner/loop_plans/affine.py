@@ -91,7 +91,7 @@ def plan_marks(
             split_by_distances(draft)
         unroll_short_loops(draft, parallel=parallel)
     if parallel:
-        mark_parallel(draft, machine)
+        mark_parallel(draft, machine, text=text)
         if machine.vector_registers:
             unroll_short_loops(draft, parallel=False)  # in the strips that threads have been given
     else:

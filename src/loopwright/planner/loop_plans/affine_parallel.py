@@ -39,10 +39,10 @@ from loopwright.planner.draft import Draft
 from loopwright.planner.loop_plans.block_waves import take_block_waves
 from loopwright.planner.loop_plans.gathered_strips import take_gathered_strips
 from loopwright.planner.loop_plans.independent_parts import part_off, strip_size
+from loopwright.planner.loop_plans.jammed_tiles import rows_beside
 from loopwright.planner.loop_plans.moved_strips import take_moved
 from loopwright.planner.loop_plans.short_loops import unrolled_inside
 from loopwright.planner.loop_plans.wavefronts import COLUMNS, ROWS, by_diagonals, has_one_loop
-from loopwright.transform.index_set_splitting import SplitIndexSet
 from loopwright.transform.interchange import Interchange
 from loopwright.transform.loop_fusion import Distribute, Fuse
 from loopwright.transform.loop_marks import Parallel, ParallelChunks
@@ -53,7 +53,7 @@ from loopwright.transform.schedule_legality import open_bands
 from loopwright.transform.step import Step
 from loopwright.transform.tiling import StripMine, Tile
 
-__all__ = ["mark_parallel", "split_panel"]
+__all__ = ["mark_parallel"]
 
 # Serial loops that may stand around a parallel one: each of their iterations costs a barrier.
 _MOST_SERIAL = 1
@@ -78,9 +78,9 @@ _UNIT = 8  # likewise a multiple of this, so that unrolled loops fit in
 _LINE = 8  # cycles to fetch a line that nobody else needs, from L2 or L3 with others in flight
 
 
-def mark_parallel(draft: Draft, machine: Machine) -> None:
-    """Mark a loop of every nest that may be parallel and is worth it."""
-    _Sharing(draft, machine).node(nodes_of(draft.schedule), ())
+def mark_parallel(draft: Draft, machine: Machine, *, text: bool = False) -> None:
+    """Mark a loop of every nest that may be parallel and is worth it; `text`: for C compilers."""
+    _Sharing(draft, machine, is_text=text).node(nodes_of(draft.schedule), ())
 
 
 @dataclass(slots=True)
@@ -91,6 +91,7 @@ class _Sharing:
     strips: ParallelChunks | None = None  # of the nest before, to be marked
     short: dict[str, bool] = field(default_factory=dict)  # loop -> what is inside is to be unrolled
     worth: float = _WORTH
+    is_text: bool = False
 
     def __post_init__(self) -> None:
         self.trips = self.draft.schedule.analyses.get(likely_trips)
@@ -419,7 +420,11 @@ class _Sharing:
         wave = wavefront(rows, columns, name, factor=width // height)
         changed = map_bands(root, lambda other: wave if other.loop == rows.loop else other)
         order = Reschedule(tree_text(after.tree.get_domain(), changed))
-        return self.draft.take(*copies, *near, tile, order, *back, Parallel(rows.loop))
+        steps = (*copies, *near, tile, order, *back, Parallel(rows.loop))
+        beside: Sequence[Step] = ()
+        if self.is_text and not strips and not between:
+            beside = rows_beside(self.draft.schedule, self.machine, first)
+        return self.draft.take(*steps, *beside) or self.draft.take(*steps)
 
     # -- numbers ----------------------------------------------------------------------------------
 
@@ -537,56 +542,6 @@ class _Sharing:
 def _inside(node: Node) -> frozenset[str]:
     """The statements of the loops of a subtree."""
     return frozenset().union(*(band.statements for band in bands(node)))
-
-
-# -------------------------------------------------------------------------------------------------
-# The panels of factorisations for threads: rows below the diagonal block, columns beside it.
-# What kernels leave of a strip of the reduction is a narrow panel. Only its diagonal block must run
-# in order: every row below needs that block and itself, and so does every column beside it.
-#
-#     for k in strip: for i: for j          the panel
-#     ->  for k in strip: for i in strip: for j in strip
-#         parallel for j beyond the strip, in strips of its own: for k in strip: for i in strip
-#         parallel for i beyond the strip: for k in strip: for j in strip
-
-
-_PANEL_STRIP = 16  # columns that stay together, as many as two lines hold
-_PANEL_PARTS = 2  # that each thread gets of them
-_LONG_STRIP = 256  # columns that stay together on one thread: a strip of rows fits into L1
-
-
-def split_panel(draft: Draft, order: Sequence[str], width: int, shares: int) -> None:
-    """Part the far ends of the loops `order`, a strip of the first one, from the panel.
-
-    The strip has `width` iterations; `shares` says how many threads there are. Nothing changes
-    where that is not legal.
-    """
-    around = [band.loop for band in path_to(nodes_of(draft.schedule), order[0])[:-1]]
-    for loop in order[1:]:
-        before = draft.schedule, list(draft.steps)
-        known = set(_names(draft))
-        if not around or not draft.take(SplitIndexSet(order[0], loop, around[-1], width)):
-            continue
-        far = [name for name in _names(draft) if name not in known]
-        if not _arrange(draft, far, far[order.index(loop)], shares):
-            draft.schedule, draft.steps = before
-
-
-def _arrange(draft: Draft, far: Sequence[str], own: str, shares: int) -> bool:
-    """Bring the loop that was parted, or strips of it, around the others."""
-    if own != far[-1]:
-        others = (name for name in far if name != own)
-        return draft.take(Interchange((own, *others)), *([Parallel(own)] if shares > 1 else []))
-    known = set(_names(draft))
-    if not draft.take(StripMine(own, _PANEL_STRIP if shares > 1 else _LONG_STRIP)):
-        return False
-    (strips,) = (name for name in _names(draft) if name not in known)
-    dealt = [ParallelChunks(strips, _PANEL_PARTS * shares)] if shares > 1 else []
-    return draft.take(Interchange((strips, *far)), *dealt)
-
-
-def _names(draft: Draft) -> list[str]:
-    return [band.loop for band in bands(nodes_of(draft.schedule))]
 
 
 def _are_strips(first: Band, second: Band) -> bool:

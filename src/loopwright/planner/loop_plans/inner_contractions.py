@@ -46,7 +46,7 @@ from loopwright.lazy_dataclass import dataclass
 from loopwright.planner.contraction_plans.gemm_model import gemm_blocks
 from loopwright.planner.contraction_plans.gemm_plan import plan_inner_product
 from loopwright.planner.draft import Draft
-from loopwright.planner.loop_plans.affine_parallel import split_panel
+from loopwright.planner.loop_plans.split_panels import split_panel
 from loopwright.transform.contract import Contract
 from loopwright.transform.index_set_splitting import SeparateBox
 from loopwright.transform.interchange import Interchange

@@ -34,7 +34,7 @@ from loopwright.planner.cost.outer_cost import OuterCost, Shape
 from loopwright.planner.draft import Draft
 from loopwright.planner.loop_plans.short_loops import repeated, unrolled_whole
 from loopwright.transform.interchange import Interchange
-from loopwright.transform.loop_marks import Unroll
+from loopwright.transform.loop_marks import Parallel, Unroll
 from loopwright.transform.outer_vectors import OuterVectors, runs_alike
 from loopwright.transform.step import Step
 from loopwright.transform.tiling import StripMine
@@ -173,8 +173,8 @@ def _best(
         if is_short and runs_alike(draft.schedule, band) and not model.has_windows(band):
             continue  # ranges that differ by lane have ends that run lane by lane
         step = OuterVectors(shape.loop, shape.lanes, shape.copies)
-        strips = _strips(model, nest, band, step) if is_cut else ()
         copies = draft.copies(band)
+        strips = _strips(draft, model, nest, band, step, copies) if is_cut else ()
         if draft.take(*copies, *strips, step) or draft.take(*copies, step):
             _write_out(draft, model, band)
             return names
@@ -235,8 +235,19 @@ def _inner_trips(model: OuterCost, band: Band) -> float:
     return min((count for count in counts if count > _LEAST), default=0.0)
 
 
-def _strips(model: OuterCost, nest: Band, band: Band, step: OuterVectors) -> tuple[Step, ...]:
-    """Steps that move strips of a loop of a nest around the others, for threads."""
+def _strips(
+    draft: Draft,
+    model: OuterCost,
+    nest: Band,
+    band: Band,
+    step: OuterVectors,
+    copies: Sequence[Step],
+) -> tuple[Step, ...]:
+    """Steps that move strips of a loop of a nest around the others, for threads.
+
+    None where strips need each other, which are no work for threads wherever they stand: these
+    then share the lanes in every iteration of the loops around.
+    """
     around = list(takewhile(lambda other: other.loop != band.loop, perfect_nest(nest)))
     if not around or band.loop not in {other.loop for other in perfect_nest(nest)}:
         return ()
@@ -249,7 +260,9 @@ def _strips(model: OuterCost, nest: Band, band: Band, step: OuterVectors) -> tup
     cut = StripMine(band.loop, size)
     known = {other.loop for other in bands(nest)}
     strips = fresh_name(f"{band.loop}_t", known)
-    return cut, Interchange((strips, *(other.loop for other in around)))
+    steps = cut, Interchange((strips, *(other.loop for other in around)))
+    is_shared = draft.reach(*copies, *steps, Parallel(strips)) is not None
+    return steps if is_shared else ()
 
 
 def _is_offered(draft: Draft, band: Band) -> bool:
