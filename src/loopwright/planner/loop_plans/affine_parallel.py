@@ -65,6 +65,8 @@ _STRIP = 16  # iterations that stay together where loops are cut, as many as two
 _FEW_LINES = 8  # of a loop whose strips are shorter than a line of its shortest elements
 _FEW_STRIPS = 32  # of a loop whose strips are to be shorter, a line, for threads to get the same
 _PARTS = 2  # that each thread gets of them: rows need not be longer than caches like (deriche)
+_LONG_STRIP = 4096  # iterations of a loop in two parts whose length is not known
+_WIDE = 64  # columns that stay together where rows are read again by a loop that gathers
 _BLOCKS = 16  # sums that each thread gathers apart, so that all are done at about the same time
 _MOST_TILE = 64  # iterations of each loop of a tile
 _MOST_ROW = 1024  # of an innermost loop (measured, N1: rows of 32 take twice as long)
@@ -326,9 +328,33 @@ class _Sharing:
         if once * min(size, count) < _WORTH * self._barrier():
             return False
         cut = size if count > 2 * size else 0
-        return part_off(
-            self.draft, self.machine, band, lambda names: self._work_of(names, outer), cut
-        )
+        # A loop whose length nobody knows may be longer than is likely, and its rows shorter.
+        longest = 0 if is_known else _LONG_STRIP
+        if not part_off(
+            self.draft, self.machine, band, lambda names: self._work_of(names, outer), cut, longest
+        ):
+            return False
+        self._share_rest(band.statements, outer, min(1.0, (cut or _LONG_STRIP) / count))
+        return True
+
+    def _share_rest(self, names: frozenset[str], outer: tuple[Band, ...], part: float) -> None:
+        """Columns of the loop that is left of a parted one, behind which threads meet anyway.
+
+        It gathers in order along its iterations, often sums for each column; `part` of them run
+        between two meetings.
+        """
+        rest = names - self._shared()
+        found = (b for b in bands(nodes_of(self.draft.schedule)) if b.statements <= rest)
+        left = next(found, None)
+        if left is None or not self._is_open(left) or self._is_unrolled(left):
+            return
+        run = self._nested(left)
+        is_worth_it = part * self._work(left, outer) >= _WORTH * self._barrier()
+        if is_worth_it and len(run) > 1 and self._is_innermost(run[-1]):
+            cut = StripMine(run[-1].loop, _WIDE)
+            loop = self._new_loop(cut)
+            around = (other.loop for other in run[:-1])
+            self.draft.take(cut, Interchange((loop, *around)), self._share(loop))
 
     def _extent(self, found: Reduction, outer: tuple[Band, ...]) -> int:
         """Dimensions of the elements that a reduction gathers while loops around stand still."""

@@ -43,11 +43,17 @@ _BUFFER_SHARE = 4  # a scalar's elements may take this part of the last cache
 
 
 def part_off(
-    draft: Draft, machine: Machine, band: Band, work: Callable[[frozenset[str]], float], size: int
+    draft: Draft,
+    machine: Machine,
+    band: Band,
+    work: Callable[[frozenset[str]], float],
+    size: int,
+    longest: int = 0,
 ) -> bool:
     """Part the independent statements of a loop's body from the others, and share them out.
 
-    `work` tells how much of it statements have; `size` is the length of a strip, 0 for all.
+    `work` tells how much of it statements have; `size` is the length of a strip, 0 for all. Where
+    both parts read the same rows, all is cut after `longest` iterations, if that is not 0.
     """
     if not isinstance(band.child, Sequence) or len(band.child.filters) > _MOST_PARTS:
         return False
@@ -61,7 +67,8 @@ def part_off(
         spread = _spread(draft, machine, band, first, rest)
         if spread is None:
             continue
-        cut = (StripMine(band.loop, size),) if size else ()
+        length = size or (longest if _read_again(draft, band, first, rest) else 0)
+        cut = (StripMine(band.loop, length),) if length else ()
         ordered = (*sorted(first), *sorted(rest))
         parted = DistributeStatements(band.loop, ordered, (len(first), len(rest)))
         trial = Draft(draft.schedule)
@@ -72,6 +79,22 @@ def part_off(
         if trial.take(Parallel(loop.loop)) or trial.take(*trial.copies(loop), Parallel(loop.loop)):
             return draft.take(*trial.steps)
     return False
+
+
+def _read_again(draft: Draft, band: Band, first: frozenset[str], rest: frozenset[str]) -> bool:
+    """Whether two parts of a loop's body read the same rows, along a loop inside."""
+    moved = moved_by(band, draft.schedule.program)
+
+    def rows(names: frozenset[str]) -> set[str]:
+        found: set[str] = set()
+        for name in names:
+            for walk in references(draft.schedule.program.statement(name)):
+                moving = {iterator for entry in walk.subscripts for iterator, _ in entry}
+                if not walk.is_written and moved.get(name) in moving and len(moving) > 1:
+                    found.add(walk.array)
+        return found
+
+    return bool(rows(first) & rows(rest))
 
 
 def _halves(
