@@ -14,6 +14,7 @@ from loopwright.planner.draft import Draft
 from loopwright.planner.generic import default_plan
 from loopwright.planner.loop_plans.affine_parallel import mark_parallel
 from loopwright.transform.loop_marks import Parallel, ParallelChunks
+from loopwright.transform.partial_sums import PartialSums
 from loopwright.transform.schedule_legality import initial_schedule
 from oracle import assert_same
 from programs import Bound, Do, For, program
@@ -68,3 +69,20 @@ def test_rows_are_gathered_in_strips_of_a_few(taps_along: Bound) -> None:
     for n, m, threads in ((0, 3, 2), (5, 1, 2), (13, 3, 2), (19, 9, 3)):
         extent = m if taps_along == "m" else 15
         assert_same(source, nest, {"n": n, "m": min(extent, n) if extent == m else extent}, threads)
+
+
+def test_few_taps_have_no_copies_of_all_elements() -> None:
+    """Integers may gather in any order: blocks of i would each have a copy of the whole of y."""
+    arrays = {"x": "in int32 [n]", "h": "in int32 [5]", "y": "inout int32 [n + 5]"}
+    body = Do("y[i + j]", "y[i + j] + x[i] * h[j]")
+    source = program("taps", arrays, For("i", 0, "n", For("j", 0, 5, body)), params="n")
+    plan, _ = default_plan(source, TWO, parallel=True)
+    assert not any(isinstance(step, PartialSums) for step in plan)
+
+
+def test_elements_that_no_iteration_moves_have_copies() -> None:
+    arrays = {"x": "in int32 [n, 5]", "y": "inout int32 [5]"}
+    body = Do("y[j]", "y[j] + x[i, j] * x[i, j]")
+    source = program("columns", arrays, For("i", 0, "n", For("j", 0, 5, body)), params="n")
+    plan, _ = default_plan(source, TWO, parallel=True)
+    assert any(isinstance(step, PartialSums) for step in plan)

@@ -299,7 +299,7 @@ class _Sharing:
         known = self.draft.schedule.analyses.get(reductions)
         found = [r for r in known if r.statement in band.statements]
         found = [r for r in found if r.is_reorderable and moved.get(r.statement) in r.loops]
-        if not found:
+        if not found or any(_follows(r, moved[r.statement]) for r in found):
             return False
         copies = self.draft.copies(band)
         own = {step.array for step in copies} | {name for name, _ in self.draft.schedule.private}
@@ -563,6 +563,14 @@ class _Sharing:
             is_long = self._count(band) >= 2 * _STRIP
             self.short[band.loop] = is_long and bool(unrolled_inside(self.draft, path))
         return self.short[band.loop]
+
+
+def _follows(found: Reduction, iterator: str) -> bool:
+    """Whether a loop moves the element that a reduction gathers into.
+
+    Each iteration gathers a few of all elements then, of which every block would have a copy.
+    """
+    return any(iterator in names(entry) for entry in found.element.index)
 
 
 def _inside(node: Node) -> frozenset[str]:
