@@ -427,6 +427,7 @@ class CostModel:
     ) -> _Facts:
         fast = slow = chain = 0.0
         fused = 0
+        is_own = any(read.array == statement.write.array for read in statement.reads)
         for node in walk(statement.value):
             match node:
                 case Binary(op="add" | "sub", x=x, y=y):
@@ -441,9 +442,10 @@ class CostModel:
                     chain += 18.0
                 case Call(function="fma" | "min_number" | "max_number"):
                     fast += 0.5
-                case Call(function=function):
-                    slow += function_cycles(function, self.machine)
-                    chain += _SCALAR_CALL
+                case Call():
+                    cycles = function_cycles(node, statement.value, self.machine)
+                    slow += cycles
+                    chain += _SCALAR_CALL if is_own else cycles
                 case Binary() | Unary():
                     fast += 0.5
         types = [x.dtype for x in (statement.write, *statement.reads)]

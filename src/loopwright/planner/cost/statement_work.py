@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from loopwright.ir.expr import Binary, Call, Cast, Const, Expr, Load, Select, Unary
 from loopwright.ir.machine import Machine
 from loopwright.ir.program import Statement
-from loopwright.ir.visit import children, loads
+from loopwright.ir.visit import children, loads, walk
 from loopwright.lazy_dataclass import dataclass
 
 __all__ = [
@@ -74,7 +74,7 @@ def operations(statement: Statement, machine: Machine, known: Collection[Expr] =
             case Call(function=function):
                 is_single = function in _SINGLE
                 plain += each * is_single
-                calls += 0.0 if is_single else function_cycles(function, machine)
+                calls += 0.0 if is_single else function_cycles(node, statement.value, machine)
             case Binary(op="pow"):
                 calls += _CALL
             case Binary(op="div" | "mod" | "floordiv", y=y) if node.dtype.is_integer:
@@ -97,13 +97,22 @@ def operations(statement: Statement, machine: Machine, known: Collection[Expr] =
     return Operations(plain, divided * scalar, divided * vector, calls, bits)
 
 
-def function_cycles(function: str, machine: Machine) -> float:
-    """Cycles of a function of the mathematical library, for one number.
+def function_cycles(call: Call, value: Expr, machine: Machine) -> float:
+    """Cycles of a function of the mathematical library in a value, for one number.
 
     Those that have lines of our own are computed in vectors, also where a loop takes one number at
-    a time (lower/values/functions_apart).
+    a time (lower/values/functions_apart). Those that data choose may seldom be called at all.
     """
-    return _VECTOR_CALL / machine.lanes(64) if function in _BY_LINES else _CALL
+    if call.function not in _BY_LINES or call in _chosen_calls(value):
+        return _CALL
+    return _VECTOR_CALL / machine.lanes(64)
+
+
+def _chosen_calls(value: Expr) -> set[Expr]:
+    """The calls in what a condition chooses."""
+    chosen = (node for node in walk(value) if isinstance(node, Select))
+    parts = (part for node in chosen for side in (node.x, node.y) for part in walk(side))
+    return {part for part in parts if isinstance(part, Call)}
 
 
 def _has_numbers(machine: Machine) -> bool:
