@@ -19,6 +19,7 @@ from loopwright.transform.grid_mapping import MapToBlocks, MapToThreads
 from loopwright.transform.hand_on import HandOn
 from loopwright.transform.index_set_splitting import SeparateBox, SplitIndexSet
 from loopwright.transform.interchange import Interchange
+from loopwright.transform.interval_rows import WalkRows
 from loopwright.transform.keep_in_local import KeepInLocal
 from loopwright.transform.loop_fusion import Distribute, DistributeStatements, Fuse
 from loopwright.transform.loop_marks import (
@@ -79,6 +80,7 @@ ONE_OF_EACH = Plan(
         Diagonals("i", "j", 64, 64),
         Skew("t", 2, (0, 1), (1, 1), 8, 2),
         Reschedule(Text("domain: '{ S0[i] }'")),
+        WalkRows("len", "i"),
         UpdateLast("S0"),
         SplitLiveRanges("t"),
         ExpandScalar("t", ("i",)),

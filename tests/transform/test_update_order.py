@@ -18,7 +18,7 @@ from loopwright.ir.program import Program
 from loopwright.ir.text import stmt_text
 from loopwright.lower.passes import lower_schedule
 from loopwright.machines import load_machine
-from loopwright.planner.loop_plans.interval_tables import plan_update_order
+from loopwright.planner.loop_plans.interval_tables import plan_interval_tables
 from loopwright.planner.planners import model_planner
 from loopwright.runtime.toolchain import build_library, load_library
 from loopwright.transform.loop_marks import Simd
@@ -124,7 +124,7 @@ void merged(int n, int a[n], int cost[n][n]) {
 def steps_of(text: str) -> tuple[Step, ...]:
     file = read_c(text)
     made = initial_schedule(region_program(file.regions[0], reassoc=False))
-    return plan_update_order(made, load_machine("sapphirerapids"), parallel=False)
+    return plan_interval_tables(made, load_machine("sapphirerapids"), parallel=False)
 
 
 def test_which_updates_are_put_last() -> None:

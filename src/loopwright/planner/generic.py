@@ -1,7 +1,7 @@
 """The plan of any affine program: every planner takes what it knows best, in this order.
 
     closures   the whole program as one blocked closure
-    updates    those by the element before come behind those that a loop gathers
+    tables     tables of intervals by rows, updates by the entry before last
     crowds     innermost loops through many rows, in parts
     stencils   loops of passes over rows, skewed
     products   contractions inside larger programs
@@ -36,7 +36,7 @@ from loopwright.planner.loop_plans.inner_contractions import (
     plan_contractions,
     plan_text_contractions,
 )
-from loopwright.planner.loop_plans.interval_tables import plan_update_order
+from loopwright.planner.loop_plans.interval_tables import plan_interval_tables
 from loopwright.planner.loop_plans.pipelines import plan_pipelines
 from loopwright.planner.loop_plans.stencils import plan_alignment, plan_stencils
 from loopwright.planner.region_work import plan_regions
@@ -51,7 +51,7 @@ OnFault: TypeAlias = Callable[[Exception, str], None]
 
 _PLANNERS = (
     plan_closures,
-    plan_update_order,
+    plan_interval_tables,
     plan_crowded_loops,
     plan_stencils,
     plan_contractions,
@@ -71,6 +71,7 @@ _FOR_TEXT: dict[Callable[..., Iterable[Step]], Callable[..., Iterable[Step]]] = 
 # Elementary isl operations that each planner may take; a million take about half a second.
 _QUOTA = 1_000_000
 _QUOTAS: dict[Callable[..., Iterable[Step]], int] = {
+    plan_interval_tables: 8_000_000,
     plan_contractions: 2_000_000,
     plan_order: 4_000_000,
     plan_marks: 5_000_000,

@@ -19,6 +19,7 @@ from loopwright.transform.grid_mapping import MapToBlocks, MapToThreads
 from loopwright.transform.hand_on import HandOn
 from loopwright.transform.index_set_splitting import SeparateBox, SplitIndexSet
 from loopwright.transform.interchange import Interchange
+from loopwright.transform.interval_rows import WalkRows
 from loopwright.transform.keep_in_local import KeepInLocal
 from loopwright.transform.loop_fusion import Distribute, DistributeStatements, Fuse
 from loopwright.transform.loop_marks import (
@@ -87,6 +88,7 @@ STEPS: tuple[type[Step], ...] = (
     Diagonals,
     Skew,
     Reschedule,
+    WalkRows,
     UpdateLast,
     SplitLiveRanges,
     ExpandScalar,
