@@ -20,6 +20,7 @@ from loopwright.transform.plan import initial_schedule
 from loopwright.transform.skew import Skew, smallest_skew
 from loopwright.transform.tiling import Tile
 from oracle import assert_same
+from planner.pass_programs import PASSES
 from programs import Do, For, program
 
 WIDE = load_machine("cascadelake")
@@ -91,23 +92,6 @@ def test_one_pass_is_no_wave() -> None:
     assert draft.steps == []
 
 
-# Fluxes with scalars, between fields that no cache near to a core holds.
-PASSES = """
-void f(int steps, float c, float q[{n}][{n}], float next[{n}][{n}], float u[{n}][{n}]) {{
-#pragma scop
-  for (int t = 0; t < steps; t++) {{
-    for (int i = 1; i < {n} - 1; i++)
-      for (int j = 1; j < {n} - 1; j++) {{
-        float up = u[i][j] > 0.0f ? q[i][j] - q[i - 1][j] : q[i + 1][j] - q[i][j];
-        next[i][j] = q[i][j] - c * u[i][j] * up;
-      }}
-    for (int i = 1; i < {n} - 1; i++)
-      for (int j = 1; j < {n} - 1; j++)
-        q[i][j] = next[i][j];
-  }}
-#pragma endscop
-}}
-"""
 CUBES = """
 void f(int steps, double e[160][160][160], double h[160][160][160]) {
 #pragma scop

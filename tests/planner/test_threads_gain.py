@@ -20,6 +20,7 @@ from loopwright.planner.loop_plans import stencils
 from loopwright.planner.plan_choice import ALONE, PLANNED, PlanChoice, choose_plan
 from loopwright.transform.loop_marks import Parallel, ParallelChunks, Unroll
 from loopwright.transform.skew import Skew
+from planner.pass_programs import PASSES
 
 TWO = replace(load_machine("neoverse-n1"), cores=2)
 WIDE = replace(load_machine("cascadelake"), cores=2)
@@ -30,23 +31,6 @@ void f({sizes}float a[{n}][{n}], float b[{n}][{n}]) {{
   for (int i = 0; i < {n}; i++)
     for (int j = 0; j < {n}; j++)
       a[i][j] = 2.0f * b[i][j];
-#pragma endscop
-}}
-"""
-# Passes with scalars, which one thread takes in waves.
-PASSES = """
-void f(int steps, float c, float q[{n}][{n}], float next[{n}][{n}], float u[{n}][{n}]) {{
-#pragma scop
-  for (int t = 0; t < steps; t++) {{
-    for (int i = 1; i < {n} - 1; i++)
-      for (int j = 1; j < {n} - 1; j++) {{
-        float up = u[i][j] > 0.0f ? q[i][j] - q[i - 1][j] : q[i + 1][j] - q[i][j];
-        next[i][j] = q[i][j] - c * u[i][j] * up;
-      }}
-    for (int i = 1; i < {n} - 1; i++)
-      for (int j = 1; j < {n} - 1; j++)
-        q[i][j] = next[i][j];
-  }}
 #pragma endscop
 }}
 """

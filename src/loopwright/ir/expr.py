@@ -18,6 +18,7 @@ __all__ = [
     "BINARY_OPS",
     "COMPARISONS",
     "FUNCTIONS",
+    "REAL_INSTRUCTIONS",
     "REAL_ONLY",
     "REAL_PAIRS",
     "SATURATING",
@@ -67,6 +68,8 @@ REAL_ONLY = (
     "erf", "erfc", "tgamma", "trunc", "round", "rint",
 )  # fmt: skip
 REAL_PAIRS = ("hypot", "atan2", "fmod", "remainder", "copysign")
+# Of both, those that are single instructions on most machines.
+REAL_INSTRUCTIONS = frozenset({"trunc", "round", "rint", "copysign"})
 # Pure functions, most of them of floating arguments: name -> number of arguments.
 FUNCTIONS: dict[str, int] = {
     "sqrt": 1,

@@ -29,7 +29,7 @@ from loopwright.backends.llvm.llvm_builder import (
 from loopwright.backends.llvm.llvm_elementary import elementary
 from loopwright.backends.llvm.llvm_memory import extract, gather
 from loopwright.ir.dtypes import DTYPES, FLOAT32, FLOAT64, INT64
-from loopwright.ir.expr import REAL_ONLY, REAL_PAIRS
+from loopwright.ir.expr import REAL_INSTRUCTIONS, REAL_ONLY, REAL_PAIRS
 
 __all__ = ["absolute", "call", "dot", "fused_complex_product", "power"]
 
@@ -168,17 +168,13 @@ def _intrinsic(code: FunctionBuilder, function: str, *args: SSAValue) -> SSAValu
     return SSAValue(code.call(last.type, name, *args), last.dtype, last.lanes)
 
 
-# Real functions that are single instructions on most machines.
-_INSTRUCTIONS = frozenset({"trunc", "round", "rint", "copysign"})
-
-
 def _real_call(code: FunctionBuilder, function: str, *args: SSAValue) -> SSAValue:
     """A function of real numbers: an instruction, or calls of the C library, lane by lane."""
     dtype = args[-1].dtype
     if dtype.bits == 16:
         wide = _real_call(code, function, *(cast(code, x, FLOAT32) for x in args))
         return cast(code, wide, dtype)
-    if function in _INSTRUCTIONS:
+    if function in REAL_INSTRUCTIONS:
         return _intrinsic(code, function, *args)
     name = f"{function}{'f' if dtype.bits == 32 else ''}"
     return _lane_by_lane(code, lambda *parts: _library(code, name, *parts), *args)

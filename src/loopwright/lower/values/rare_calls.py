@@ -23,6 +23,7 @@ from typing import cast
 
 from loopwright.ir.dtypes import BOOL, DType
 from loopwright.ir.expr import (
+    REAL_INSTRUCTIONS,
     REAL_ONLY,
     REAL_PAIRS,
     Binary,
@@ -53,14 +54,13 @@ __all__ = ["branch_around_calls"]
 Functions = Collection[tuple[str, DType]]  # by name and type
 Row = tuple[Store, ...]
 
-_INSTRUCTIONS = frozenset({"trunc", "round", "rint", "copysign"})
 _CALLED = (
     frozenset(
         {"exp", "exp2", "log", "log2", "log10", "sin", "cos", "tan", "tanh", "pow"}
         | set(REAL_ONLY)
         | set(REAL_PAIRS)
     )
-    - _INSTRUCTIONS
+    - REAL_INSTRUCTIONS
 )
 _DEEPEST = 4  # branches inside each other: each may write a row of statements twice
 _TRUE, _FALSE = Const(True, BOOL), Const(False, BOOL)
