@@ -18,7 +18,9 @@ from ir.examples import (
     vector,
 )
 from loopwright.diagnostics import InternalError
-from loopwright.ir.check import check_nest, check_program
+from loopwright.ir import check
+from loopwright.ir.check import SeenLoops, check_nest, check_program
+from loopwright.ir.check_expr import Scope
 from loopwright.ir.dtypes import BOOL, DTYPES, FLOAT32, FLOAT64, INT64
 from loopwright.ir.expr import Binary, Call, Cast, Const, Expr, Load, Select, Unary, Var
 from loopwright.ir.loops import (
@@ -475,3 +477,35 @@ def test_table_is_an_argument() -> None:
 def test_loads_through_conversions_are_typed() -> None:
     value = Cast(Load("x", (Cast(single, INT64),), FLOAT64), FLOAT64)
     check_nest(nest_of(store("y", 0, value)))
+
+
+def test_loops_that_were_seen_are_checked_again_where_other_things_stand_around_them() -> None:
+    fill = loop("k", 0, 4, store("t", Var("k"), one))
+    seen = SeenLoops()
+    whole = nest_of(alloc(Space.STACK, fill))
+    check_nest(whole, seen)
+    check_nest(whole, seen)
+    with pytest.raises(InternalError, match="buffer t is not declared"):
+        check_nest(nest_of(fill), seen)
+    with pytest.raises(InternalError, match="name k is bound twice"):
+        check_nest(nest_of(alloc(Space.STACK, Let("k", Const(0), fill))), seen)
+
+
+def test_loops_that_were_seen_are_not_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Expr] = []
+    ask = check.check_expr
+
+    def noted(expr: Expr, scope: Scope) -> None:
+        asked.append(expr)
+        ask(expr, scope)
+
+    monkeypatch.setattr(check, "check_expr", noted)
+    value = load("x", 0) + one
+    fill = loop("k", 0, 4, store("t", Var("k"), value))
+    seen = SeenLoops()
+    check_nest(nest_of(alloc(Space.STACK, fill)), seen)
+    assert value in asked
+    asked.clear()
+    check_nest(nest_of(alloc(Space.STACK, Block((fill, fill)))), seen)
+    assert asked
+    assert value not in asked

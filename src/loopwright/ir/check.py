@@ -49,8 +49,9 @@ from loopwright.ir.schedule_tree import band_name, band_nodes
 from loopwright.ir.text import expr_text, nest_text, program_text, statement_text, stmt_text
 from loopwright.ir.visit import constant_trips, expressions, loads, names, statements_inside, walk
 from loopwright.lazy_dataclass import dataclass
+from loopwright.memo import IdentityMap
 
-__all__ = ["check_nest", "check_program"]
+__all__ = ["SeenLoops", "check_nest", "check_program"]
 
 
 def check_program(program: Program) -> None:
@@ -113,12 +114,14 @@ def _check_affine(access: Access, statement: Statement) -> None:
             raise _Invalid(f"subscript is not affine: {expr_text(error.expr)}") from error
 
 
-def check_nest(nest: LoopNest) -> None:
+def check_nest(nest: LoopNest, seen: SeenLoops | None = None) -> None:
     """Raise InternalError, with the place and the whole text, when `nest` breaks a rule.
 
     Names are unique along every path from the root: a binding never hides another. Siblings may
-    use the same name again.
+    use the same name again. Loops `seen` before with the same surroundings are in order: passes
+    leave most of a nest as it is.
     """
+    seen = SeenLoops() if seen is None else seen
     with _reported(f"nest {nest.name}", lambda: nest_text(nest)):
         _check_unique("scalar", list(nest.scalars))
         around = _Around(Scope(dict.fromkeys(nest.scalars, INT64), {}), {})
@@ -128,7 +131,7 @@ def check_nest(nest: LoopNest) -> None:
                 for stride in buffer.strides:
                     check_integer(stride, around.scope)
             around = around.declare(buffer)
-        _check_stmt(nest.body, around)
+        _check_stmt(nest.body, around, seen)
 
 
 _ARGUMENTS = (Space.GLOBAL, Space.TABLE)
@@ -197,8 +200,23 @@ class _Around:
         return buffer
 
 
-def _check_stmt(stmt: Stmt, around: _Around) -> None:
+class SeenLoops:
+    """Loops that have been checked, as objects, with what stood around them."""
+
+    def __init__(self) -> None:
+        self._around: IdentityMap[Stmt, _Around] = IdentityMap()
+
+    def has(self, stmt: Stmt, around: _Around) -> bool:
+        return self._around.get(stmt) == around
+
+    def add(self, stmt: Stmt, around: _Around) -> None:
+        self._around[stmt] = around
+
+
+def _check_stmt(stmt: Stmt, around: _Around, seen: SeenLoops) -> None:
     """Check one statement, then those below it; the fault is reported with the innermost one."""
+    if isinstance(stmt, For) and seen.has(stmt, around):
+        return
     with _at(partial(stmt_text, stmt)):
         ended = around.bind(stmt.var, INT64) if isinstance(stmt, For) and stmt.until else around
         for expr in expressions(stmt):
@@ -208,7 +226,9 @@ def _check_stmt(stmt: Stmt, around: _Around) -> None:
             _check_registers((part for part in walk(expr) if isinstance(part, Load)), around)
         inner = _check_node(stmt, around)
     for child in statements_inside(stmt):
-        _check_stmt(child, inner)
+        _check_stmt(child, inner, seen)
+    if isinstance(stmt, For):
+        seen.add(stmt, around)
 
 
 def _check_node(stmt: Stmt, around: _Around) -> _Around:

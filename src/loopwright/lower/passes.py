@@ -13,7 +13,7 @@ from functools import partial
 
 from loopwright import options
 from loopwright.diagnostics import InternalError, UsageError
-from loopwright.ir.check import check_nest
+from loopwright.ir.check import SeenLoops, check_nest
 from loopwright.ir.closure import GridClosure
 from loopwright.ir.expr import Const, Expr, Var
 from loopwright.ir.gpu_machine import MOST_BLOCKS
@@ -290,13 +290,14 @@ def run_passes(nest: LoopNest, decisions: LoopDecisions, passes: Sequence[Pass])
     """`nest` after all `passes`, each checked and printed where the options ask for it."""
     _require_known_passes()
     is_checked = options.current().check
+    seen = SeenLoops()
     for each in passes:
         before, nest = nest, each(nest, decisions)
         if is_checked and nest != before:
-            _check_between_passes(nest, decisions, each.name)
+            _check_between_passes(nest, decisions, each.name, seen)
         dump(options.DUMP_AFTER + each.name, partial(nest_text, nest))
     if is_checked:
-        check_nest(nest)
+        check_nest(nest, seen)
     return nest
 
 
@@ -312,7 +313,9 @@ def _require_known_passes() -> None:
             )
 
 
-def _check_between_passes(nest: LoopNest, decisions: LoopDecisions, name: str) -> None:
+def _check_between_passes(
+    nest: LoopNest, decisions: LoopDecisions, name: str, seen: SeenLoops
+) -> None:
     """Check a nest that some passes have yet to see.
 
     Until loops are cut, a mark VECTOR or UNROLL only asks for lanes or copies, whatever the extent
@@ -335,6 +338,6 @@ def _check_between_passes(nest: LoopNest, decisions: LoopDecisions, name: str) -
     if is_early:  # boxes know the coordinates of their core already
         body = Let(ROW, Const(0), Let(COLUMN, Const(0), body))
     try:
-        check_nest(replace(nest, body=body))
+        check_nest(replace(nest, body=body), seen)
     except InternalError as error:
         raise InternalError(f"after the pass {name}: {error.message}", nest_text(nest)) from error
