@@ -196,22 +196,35 @@ def _or_alone(
     price = partial(expected_seconds, machine=machine, text=text)
     shapes = _sizes_to_ask(program)
 
-    shared = [price(chosen.schedule, sizes=sizes, threads=threads) for sizes in shapes]
-    likely = shared[0]
-    if all(map(math.isnan, shared)):
-        plain = _without_waves(chosen, machine)
-        shared = [price(plain, sizes=sizes, threads=1) / threads for sizes in shapes]
+    def on_all(plan: PlanChoice) -> tuple[float, list[float]]:
+        """Seconds on all threads, at likely sizes and all that are asked for."""
+        found = [price(plan.schedule, sizes=sizes, threads=threads) for sizes in shapes]
+        likely = found[0]
+        if all(map(math.isnan, found)):
+            plain = _without_waves(plan, machine)
+            found = [price(plain, sizes=sizes, threads=1) / threads for sizes in shapes]
+        return likely, found
 
-    def gains(alone: Schedule) -> bool:
+    def gains(shared: list[float], alone: Schedule) -> bool:
         single = [price(alone, sizes=sizes, threads=1) for sizes in shapes]
         return any(not a > _GAIN * b for a, b in zip(shared, single, strict=True))
 
+    likely, shared = on_all(chosen)
     is_priced = not math.isnan(likely)
-    if is_priced and gains(chosen.schedule) and not _goes_in_waves_alone(chosen, machine):
+    if is_priced and gains(shared, chosen.schedule) and not _goes_in_waves_alone(chosen, machine):
         return chosen
     one = _weighed(program, machine, 1, text=text, on_fault=on_fault)
-    if gains(one.schedule):
+    if gains(shared, one.schedule):
         return chosen
+    if not is_priced:
+        # Rows beside each other may cost a wave what one thread keeps without them.
+        start = initial_schedule(program)
+        marks = _extended(start, partial(extend_plan, parallel=True, text=text), machine)
+        other = PlanChoice(*_finished(*marks, machine, threads), MARKED, chosen.seconds)
+        price_of_marks, on_threads = on_all(other)
+        is_in_waves = math.isnan(price_of_marks) and _is_shared(other.schedule)
+        if is_in_waves and gains(on_threads, one.schedule):
+            return replace(other, declined=(chosen.plan, chosen.schedule))
     seconds = (
         *chosen.seconds,
         (f"on {threads} threads", likely),

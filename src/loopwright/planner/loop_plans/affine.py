@@ -131,11 +131,12 @@ def plan_order(
     if machine.vector_registers:
         kept = part_wavefronts(draft, machine) | split_at_pivots(draft, parallel=parallel)
         kept |= frozenset() if text else split_by_distances(draft)
-    return (*draft.steps, *_other_order(draft.schedule, machine, kept, parallel=parallel))
+    order = _other_order(draft.schedule, machine, kept, parallel=parallel, text=text)
+    return (*draft.steps, *order)
 
 
 def _other_order(
-    schedule: Schedule, machine: Machine, kept: frozenset[str], *, parallel: bool
+    schedule: Schedule, machine: Machine, kept: frozenset[str], *, parallel: bool, text: bool
 ) -> tuple[Step, ...]:
     """Steps to a better order of all statements but those of `kept`."""
     taken = _taken(schedule) | kept
@@ -152,7 +153,9 @@ def _other_order(
         if loops and not accessors(schedule.analyses, name) & taken:
             most[name] = loops
     share = BufferShare(schedule.program, machine)
-    lanes_of = partial(_outer_vectors, schedule, machine, most, share, taken, parallel=parallel)
+    lanes_of = partial(
+        _outer_vectors, schedule, machine, most, share, taken, parallel=parallel, text=text
+    )
 
     def with_others(lanes: tuple[Step, ...], own: frozenset[str]) -> tuple[Step, ...]:
         """Lanes beside another order of the other nests, where the price of both is not higher."""
@@ -214,6 +217,7 @@ def _outer_vectors(
     is_free: bool,
     is_ragged: bool,
     parallel: bool,
+    text: bool,
 ) -> tuple[tuple[Step, ...], frozenset[str]]:
     """Steps that take outer loops in vectors, and the statements inside of them.
 
@@ -234,6 +238,7 @@ def _outer_vectors(
         is_free=is_free,
         is_ragged=is_ragged,
         parallel=parallel,
+        text=text,
     )
     return tuple(draft.steps), own
 

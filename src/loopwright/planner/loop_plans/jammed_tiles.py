@@ -6,27 +6,29 @@
 An element of a row waits for the one before it. Rows beside each other wait at the same time, and
 what a row hands on to the next one stays in registers. Two loops of a tile may be interchanged, or
 there were no waves, so that this is legal wherever tiles are. One thread alone takes the rows of
-such a nest so where the model of cost/affine_cost says that it pays, and so do threads in tiles.
+such a nest so where that is expected to pay (cost/schedule_cost), and so do threads in tiles.
 Machine code has tiles as they are: one thread takes rows as they are there, too.
 """
 
 from __future__ import annotations
 
+from functools import partial
+
 from loopwright.analysis.size_estimates import likely_sizes
 from loopwright.ir.machine import Machine
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.schedule_tree import Band, bands
-from loopwright.planner.cost.affine_cost import CostModel
+from loopwright.planner.cost.schedule_cost import schedule_seconds
+from loopwright.planner.draft import Draft
 from loopwright.planner.loop_plans.shared_copies import do_copies_share
 from loopwright.transform.band_dependences import has_gaps
-from loopwright.transform.schedule_legality import validity_dependences
 from loopwright.transform.step import Step
 from loopwright.transform.unroll_and_jam import UnrollAndJam
 
 __all__ = ["rows_beside"]
 
 _FACTORS = (2, 4)
-_WORTH = 0.92  # of the cost of the nest: what it may be with rows beside each other
+_WORTH = 0.95  # of the time as it is: what one thread may take with rows beside each other
 
 
 def rows_beside(schedule: Schedule, machine: Machine, rows: Band) -> tuple[Step, ...]:
@@ -39,10 +41,11 @@ def rows_beside(schedule: Schedule, machine: Machine, rows: Band) -> tuple[Step,
     is_plain = len(inside) == 1 and inside[0].statements == names and not has_gaps(program, names)
     if not is_plain or not do_copies_share(program, rows, machine):
         return ()
-    model = CostModel(schedule.analyses, machine, likely_sizes(program))
-    pairs = model.known.among(schedule.analyses.derive(validity_dependences).all_, names)
-    costs = {n: model.total(rows, names, pairs, None, {rows.loop: n}) for n in _FACTORS}
-    best = min(costs, key=lambda n: costs[n])
-    if costs[best] > _WORTH * model.total(rows, names, pairs):
-        return ()
-    return (UnrollAndJam(rows.loop, best),)
+    price = partial(schedule_seconds, machine=machine, sizes=likely_sizes(program), text=True)
+    best: tuple[Step, ...] = ()
+    least = _WORTH * price(schedule)
+    for factor in _FACTORS:
+        draft = Draft(schedule)
+        if draft.take(UnrollAndJam(rows.loop, factor)) and price(draft.schedule) <= least:
+            best, least = tuple(draft.steps), price(draft.schedule)
+    return best

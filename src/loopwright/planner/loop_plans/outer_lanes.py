@@ -75,13 +75,15 @@ def take_outer_vectors(
     is_free: bool = False,
     is_ragged: bool = False,
     parallel: bool = False,
+    text: bool = False,
 ) -> frozenset[str]:
     """Take the loops that pay in vectors; the statements inside of them.
 
     `pairs` are the instances that stay in order where scalars have copies; `closed` statements
     belong to others. With `is_free` no loop around those taken carries a value; with `is_ragged`
     those are taken only inside of which loops have ranges that differ. For `parallel` runs strips
-    of a loop inside serial ones are moved around them: threads then meet once.
+    of a loop inside serial ones are moved around them: threads then meet once. `text`: for C
+    compilers.
     """
     if not machine.vector_registers:
         return frozenset()
@@ -93,7 +95,9 @@ def take_outer_vectors(
             case Band(child=child):
                 if names & set(closed):
                     return
-                found = _best(draft, model, node, inside, is_ragged=is_ragged, parallel=parallel)
+                found = _best(
+                    draft, model, node, inside, is_ragged=is_ragged, parallel=parallel, text=text
+                )
                 if found:
                     done.update(found)
                 elif not (is_free and model.known.carries(inside, node)):
@@ -131,6 +135,7 @@ def _best(
     *,
     is_ragged: bool,
     parallel: bool,
+    text: bool,
 ) -> frozenset[str]:
     """Take the best loop of a nest in vectors; its statements, none where no loop is taken.
 
@@ -174,7 +179,9 @@ def _best(
             continue  # ranges that differ by lane have ends that run lane by lane
         step = OuterVectors(shape.loop, shape.lanes, shape.copies)
         copies = draft.copies(band)
-        strips = _strips(draft, model, nest, band, step, copies) if is_cut else ()
+        strips = _strips(model, nest, band, step) if is_cut else ()
+        if text and strips and not _are_shared(draft, copies, strips):
+            strips = ()
         if draft.take(*copies, *strips, step) or draft.take(*copies, step):
             _write_out(draft, model, band)
             return names
@@ -235,19 +242,20 @@ def _inner_trips(model: OuterCost, band: Band) -> float:
     return min((count for count in counts if count > _LEAST), default=0.0)
 
 
-def _strips(
-    draft: Draft,
-    model: OuterCost,
-    nest: Band,
-    band: Band,
-    step: OuterVectors,
-    copies: Sequence[Step],
-) -> tuple[Step, ...]:
-    """Steps that move strips of a loop of a nest around the others, for threads.
+def _are_shared(draft: Draft, copies: Sequence[Step], strips: tuple[Step, ...]) -> bool:
+    """Whether threads may share strips that were moved around other loops.
 
-    None where strips need each other, which are no work for threads wherever they stand: these
-    then share the lanes in every iteration of the loops around.
+    Those that need each other are no work for threads wherever they stand; C text then shares the
+    lanes in every iteration of the loops around. LLVM takes 20 s for a triangle of 64 lanes that
+    threads take from both ends, and machine code has the loops of the source.
     """
+    moved = strips[-1]
+    assert isinstance(moved, Interchange), "strips go around the loops of a nest"
+    return draft.reach(*copies, *strips, Parallel(moved.loops[0])) is not None
+
+
+def _strips(model: OuterCost, nest: Band, band: Band, step: OuterVectors) -> tuple[Step, ...]:
+    """Steps that move strips of a loop of a nest around the others, for threads."""
     around = list(takewhile(lambda other: other.loop != band.loop, perfect_nest(nest)))
     if not around or band.loop not in {other.loop for other in perfect_nest(nest)}:
         return ()
@@ -260,9 +268,7 @@ def _strips(
     cut = StripMine(band.loop, size)
     known = {other.loop for other in bands(nest)}
     strips = fresh_name(f"{band.loop}_t", known)
-    steps = cut, Interchange((strips, *(other.loop for other in around)))
-    is_shared = draft.reach(*copies, *steps, Parallel(strips)) is not None
-    return steps if is_shared else ()
+    return cut, Interchange((strips, *(other.loop for other in around)))
 
 
 def _is_offered(draft: Draft, band: Band) -> bool:
