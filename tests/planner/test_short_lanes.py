@@ -66,14 +66,19 @@ def lanes(text: str, name: str) -> list[tuple[str, int]]:
 
 
 @pytest.mark.parametrize("name", ["zen3", "skylake-avx512"])
-@pytest.mark.parametrize("few", [16, 20])
-def test_a_vector_or_two_of_targets(few: int, name: str) -> None:
-    assert lanes(LEAVES.format(few=few), name) == [("t", machine(name).lanes(32))]
+def test_a_vector_or_two_of_targets(name: str) -> None:
+    assert lanes(LEAVES.format(few=16), name) == [("t", machine(name).lanes(32))]
 
 
-@pytest.mark.parametrize("few", [8, 12])
-def test_points_of_a_cell(few: int) -> None:
-    assert lanes(CELLS.format(few=few, reach=4), "skylake-avx512") == [("a", 8)]
+@pytest.mark.parametrize(("name", "few"), [("zen3", 12), ("zen3", 20), ("skylake-avx512", 12)])
+def test_narrower_vectors_leave_no_target_over(name: str, few: int) -> None:
+    assert lanes(LEAVES.format(few=few), name) == [("t", 4)]
+    assert lanes(LEAVES.format(few=8), name) == [("t", 8)]
+
+
+@pytest.mark.parametrize(("few", "wide"), [(8, 8), (12, 4)])
+def test_points_of_a_cell(few: int, wide: int) -> None:
+    assert lanes(CELLS.format(few=few, reach=4), "skylake-avx512") == [("a", wide)]
 
 
 def test_less_than_a_vector_stays() -> None:
@@ -84,7 +89,7 @@ def test_few_iterations_around_few_stay() -> None:
     assert lanes(CELLS.format(few=8, reach=1), "skylake-avx512") == []
 
 
-@pytest.mark.parametrize("few", [16, 20])
+@pytest.mark.parametrize("few", [8, 12, 16, 20])
 def test_bits_of_leaves(few: int) -> None:
     text = LEAVES.format(few=few)
     runs = [lw.compile(text, target, threads=1) for target in ("host", "c")]

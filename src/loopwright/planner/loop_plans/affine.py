@@ -166,7 +166,7 @@ def _other_order(
         return lanes if is_dear else both
 
     is_small = len(schedule.program.statements) <= _MOST_STATEMENTS
-    if not is_small and offers_lanes(schedule, taken):
+    if offers_lanes(schedule, taken):
         # Of many statements the orders take isl longer than lanes of the order that stands there.
         lanes, own = lanes_of(is_free=False, is_ragged=False)
         if own:

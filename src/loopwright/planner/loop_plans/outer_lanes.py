@@ -29,7 +29,7 @@ from loopwright.ir.schedule_tree import (
     statements_in,
 )
 from loopwright.ir.schedule_tree import Sequence as InOrder
-from loopwright.ir.visit import children, fresh_name
+from loopwright.ir.visit import children, fresh_name, walk
 from loopwright.planner.cost.outer_cost import OuterCost, Shape
 from loopwright.planner.draft import Draft
 from loopwright.planner.loop_plans.short_loops import repeated, unrolled_whole
@@ -53,6 +53,7 @@ _LEAST = 32
 # gcc widens (measured, N1: eight bytes added up in 32 bits take three times as long as sixteen; for
 # AVX-512 it takes registers of 256 bits, and sixteen bytes one by one).
 _WHOLE_BITS = 256
+_LEAST_LANES = 4  # of vectors that are narrower than registers
 _LONG = 64  # iterations inside of one of a shorter loop
 _ENDS = 8  # times the iterations of a loop at once: those of loops inside whose ranges differ
 # Bytes of a row that a thread's strip takes: what is asked for ahead ends with a page, so that
@@ -198,7 +199,26 @@ def _is_long(model: OuterCost, band: Band) -> bool:
     if count >= _LEAST:
         return True
     bits = max(model.program.statement(name).write.dtype.bits for name in band.statements)
-    return count >= model.machine.lanes(bits) and _runs_inside(model, band) >= _LONG
+    lanes = model.machine.lanes(bits)
+    is_filled = count >= lanes or _narrower(model, band, lanes) > 0
+    return is_filled and _runs_inside(model, band) >= _LONG
+
+
+def _narrower(model: OuterCost, band: Band, lanes: int) -> int:
+    """Lanes of vectors that a short loop is made of where it is not of whole ones; 0: of none.
+
+    Under conditions on data the iterations that are left over take their time: they have branches
+    that nobody foretells, or compute each number alone (twelve points of a cell: half of it).
+    """
+    count = model.count(band)
+    values = (model.program.statement(name).value for name in band.statements)
+    is_chosen = any(
+        isinstance(x, Select) or x.dtype == BOOL for value in values for x in walk(value)
+    )
+    if count >= _LEAST or not count % lanes or not is_chosen:
+        return 0
+    halves = (lanes // 2, lanes // 4)
+    return next((n for n in halves if n >= _LEAST_LANES and not count % n), 0)
 
 
 def _runs_inside(model: OuterCost, band: Band) -> float:
@@ -224,7 +244,13 @@ def _shapes(model: OuterCost, band: Band, statements: Sequence[Statement]) -> li
         ]
     if lanes < 2:
         return []
-    return [Shape(band.loop, lanes, n) for n in _COPIES if n == 1 or model.fits(band, n)]
+    shapes = [Shape(band.loop, lanes, n) for n in _COPIES if n == 1 or model.fits(band, n)]
+    narrow = _narrower(model, band, lanes)
+    if narrow:
+        copies = range(1, int(model.count(band)) // narrow + 1)
+        whole = [n for n in copies if not model.count(band) % (n * narrow)]
+        shapes += [Shape(band.loop, narrow, n) for n in whole if n == 1 or model.fits(band, n)]
+    return shapes
 
 
 def _write_out(draft: Draft, model: OuterCost, band: Band) -> None:
