@@ -145,6 +145,7 @@ def machine_code_module(nest: LoopNest, machine: Machine, *, checked: bool = Fal
     # lazy: likewise
     from loopwright.lower.values.quotients_apart import LEAST_LANES, quotients_apart
     from loopwright.lower.values.rare_calls import branch_around_calls  # lazy: likewise
+    from loopwright.lower.values.rare_lanes import branch_on_lanes  # lazy: likewise
     from loopwright.lower.values.rare_quotients import branch_around_quotients  # lazy: likewise
 
     wide = [dtype for dtype in (FLOAT32, FLOAT64) if machine.lanes(dtype.bits) >= LEAST_LANES]
@@ -155,8 +156,8 @@ def machine_code_module(nest: LoopNest, machine: Machine, *, checked: bool = Fal
         liked = branch_around_calls(narrow_arithmetic(liked), known)
         if nest.leave_to_llvm and not checked:
             liked = extremes_in_lanes(liked, machine.lanes)
-        liked = functions_apart(plain_reductions(liked), known)
-        liked = lanes_in_scalars(branch_around_quotients(quotients_apart(liked, wide)))
+        liked = functions_apart(plain_reductions(branch_on_lanes(liked)), known)
+        liked = lanes_in_scalars(quotients_apart(branch_around_quotients(liked), wide))
     except FAULTS as error:
         survive(error, f"the code of '{nest.name}'")
         liked = nest

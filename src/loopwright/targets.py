@@ -67,6 +67,8 @@ from loopwright.lower.values.narrow_arithmetic import narrow_arithmetic
 from loopwright.lower.values.predictive_commoning import carry_chosen
 from loopwright.lower.values.promote_registers import promote_scalars
 from loopwright.lower.values.rare_calls import branch_around_calls
+from loopwright.lower.values.rare_lanes import branch_on_lanes
+from loopwright.lower.values.rare_quotients import branch_around_quotients, has_branches_singly
 from loopwright.lower.values.signs import clamp_signs, takes_signs
 from loopwright.lower.values.sums_apart import run_sums_singly
 from loopwright.lower.values.unsigned_sums import unsigned_sums
@@ -143,7 +145,8 @@ def tells_more(
     Loads happen that data choose, numbers that they choose are named, extremes are taken of
     integers that a condition admits, selections are made without branches (c_text/c_choices),
     which only machines of AArch64 are told, elements that stay are stored again, integers gathered
-    in them are reductions, or loops of vectors call functions that are lines of ours.
+    in them are reductions, loops of vectors call functions that are lines of ours, or roots and
+    quotients stay under a branch.
     """
     try:
         may_guess = _guesses(program)
@@ -162,6 +165,7 @@ def tells_more(
         is_chosen = is_chosen or any(map(counts_widely, loops))
     vectors = (s for s in statements(told.body) if isinstance(s, For) and s.mark is Mark.SIMD)
     is_called = any(_own_calls(loop, taken_in_vectors(loop, told.functions)) for loop in vectors)
+    is_called = is_called or has_branches_singly(told)
     return is_guessed or is_chosen or any_updates(told) or is_gathered or is_called
 
 
@@ -208,7 +212,8 @@ def _told(nest: LoopNest, machine: Machine, may_guess: Expr | None) -> LoopNest:
     kept = keep_elements(copies, may_guess=may_guess)
     if machine.isa == "x86_64":  # measured there only
         kept = widen_counts(run_sums_singly(mask_updates(kept)))
-    return run_elements_singly(unsigned_sums(kept), machine.lanes)
+    kept = branch_on_lanes(run_elements_singly(unsigned_sums(kept), machine.lanes))
+    return branch_around_quotients(kept, singly=True)
 
 
 def _guesses(program: Program) -> Expr | None:

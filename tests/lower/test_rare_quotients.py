@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import loopwright as lw
+from backends.c_compiled import needs_cc
+from loopwright.cli import main
 from loopwright.ir.check import check_nest
 from loopwright.ir.interpret import interpret_nest
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.text import nest_text
 from loopwright.lower.passes import lower_schedule
+from loopwright.lower.values.plain_reductions import plain_reductions
 from loopwright.lower.values.rare_quotients import branch_around_quotients
-from loopwright.transform.plan import initial_schedule
+from loopwright.planner.generic import default_plan
+from loopwright.transform.plan import apply_plan, initial_schedule
+from loopwright.transform.privatize import Privatize
 
 LOOP = "for (int i = 0; i < n; i++) {{ double r = a[i] * b[i]; {} }}"
 TAKEN = {
@@ -27,6 +33,9 @@ TAKEN = {
     ),
     "changed": LOOP.format(
         "if (r < 0.5) { double f = a[i] / r; f = f > 2.0 ? 2.0 : f; s[0] += f * a[i]; }"
+    ),
+    "both ends of a pair": LOOP.format(
+        "if (r < 0.5) { double f = 1.0 / r; s[0] += f * a[i]; c[i] -= f * a[i]; }"
     ),
     "in the sum itself": LOOP.format("if (r < 0.5) s[0] += a[i] * (b[i] / r);"),
 }
@@ -41,12 +50,15 @@ KEPT = {
 }
 
 
-def nest_of(body: str) -> LoopNest:
+def text_of(body: str) -> str:
     arrays = "double a[n], double b[n], double c[n], double s[2]"
-    text = (
+    return (
         f"#include <math.h>\nvoid f(int n, {arrays}) {{\n#pragma scop\n{body}\n#pragma endscop\n}}"
     )
-    (program,) = lw.parse_c(text)
+
+
+def nest_of(body: str) -> LoopNest:
+    (program,) = lw.parse_c(text_of(body))
     return lower_schedule(initial_schedule(program))
 
 
@@ -69,6 +81,33 @@ def test_branches_have_the_same_results(name: str, n: int) -> None:
     assert "/" not in before.split("for i")[1]
     for x, y in zip(results(nest, n), results(found, n), strict=True):
         assert np.array_equal(x, y)
+
+
+@pytest.mark.parametrize("name", TAKEN)
+@pytest.mark.parametrize("n", [0, 1, 37])
+def test_branches_among_bindings(name: str, n: int) -> None:
+    """As the plan of the source order has them, and sums that add nothing where they fail."""
+    (program,) = lw.parse_c(text_of(TAKEN[name]))
+    plan, _ = default_plan(program, lw.machine("zen3"))
+    nest = lower_schedule(apply_plan(program, [x for x in plan if isinstance(x, Privatize)]))
+    for before in (nest, plain_reductions(nest)):
+        found = branch_around_quotients(before)
+        check_nest(found)
+        assert "/" not in re.split(r"\n +if .*:\n", nest_text(found))[0].split("for i")[1]
+        for x, y in zip(results(nest, n), results(found, n), strict=True):
+            assert np.array_equal(x, y)
+
+
+@needs_cc
+def test_c_text_keeps_the_branch(tmp_path: Path) -> None:
+    """The region is written anew, and its loop runs an element at a time."""
+    (source := tmp_path / "f.c").write_text(text_of(TAKEN["two sums"]))
+    found = tmp_path / "found.c"
+    assert main(["cc", str(source), "-o", str(found)]) == 0
+    text = found.read_text()
+    branch = text[text.index("if (mask") :]
+    assert "/" in branch.split("}")[0]
+    assert "__asm__ volatile" in branch
 
 
 @pytest.mark.parametrize("name", KEPT)

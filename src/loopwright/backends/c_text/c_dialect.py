@@ -13,8 +13,9 @@ from dataclasses import field
 from loopwright.backends.c_text.c_atomics import CUDA_ATOMICS, OPENCL_ATOMICS
 from loopwright.lazy_dataclass import dataclass
 
-__all__ = ["ATHREAD", "CUDA", "FAR_FLAG", "OPENCL", "OPENMP", "C", "Dialect"]
+__all__ = ["ANY_FLAG", "ATHREAD", "CUDA", "FAR_FLAG", "OPENCL", "OPENMP", "C", "Dialect"]
 
+ANY_FLAG = "lw_any"  # a variable: lanes in which a condition holds
 FAR_FLAG = "lw_far"  # a variable: whether a loop had numbers that its functions cannot take
 
 
@@ -33,6 +34,7 @@ class Dialect:
     barrier: str = ""  # threads of a block wait for one another
     vector: str = ""  # before a loop of independent iterations
     vector_far: str = ""  # before one that also finds whether to set FAR_FLAG
+    vector_any: str = ""  # before one that finds whether to set ANY_FLAG
     single: str = ""  # before one that is to run them one by one
     reduction: str = ""  # before a loop of reductions, a clause for each; empty: in source order
     unroll: str = ""  # before a loop to be repeated {count} times
@@ -111,6 +113,7 @@ C = Dialect(
     name="c",
     vector="lw_simd()",  # see c_scopes: compilers without OpenMP have another word
     vector_far="lw_simd_far()",
+    vector_any="lw_simd_any()",
     unroll="#pragma GCC unroll {count}",
     apart=_APART,
     singly=_SINGLY,
@@ -126,6 +129,7 @@ OPENMP = Dialect(
     barrier="#pragma omp barrier",
     vector="#pragma omp simd",
     vector_far=f"#pragma omp simd reduction(|:{FAR_FLAG})",
+    vector_any=f"#pragma omp simd reduction(|:{ANY_FLAG})",
     single="#pragma omp simd simdlen(1)",
     reduction="#pragma omp simd",
     unroll="#pragma GCC unroll {count}",

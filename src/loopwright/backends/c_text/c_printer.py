@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import assert_never
 
+from loopwright.backends.c_text.c_any_lane import print_any_lane
 from loopwright.backends.c_text.c_atomics import atomic_name
 from loopwright.backends.c_text.c_choices import choices_by_bits, no_choices
 from loopwright.backends.c_text.c_dialect import FAR_FLAG, Dialect
@@ -43,6 +44,7 @@ from loopwright.backends.c_text.c_whole_vectors import (
     whole_vectors,
 )
 from loopwright.diagnostics import InternalError, UsageError
+from loopwright.ir.any_lane import any_lane
 from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.expr import Binary, Const, Expr, Load, Unary, Var
 from loopwright.ir.loops import (
@@ -205,6 +207,8 @@ class CPrinter:
                 self._find_far(stmt.value)
                 with self.scopes.bound(stmt):
                     self.statement(inner)
+            case Alloc() if (test := any_lane(stmt)) is not None and self.dialect.vector_any:
+                print_any_lane(self.scopes, test, self.statement)
             case Alloc(body=inner):
                 with self.scopes.allocated(stmt):
                     self.statement(inner)

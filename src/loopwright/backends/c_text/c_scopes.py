@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-from loopwright.backends.c_text.c_dialect import FAR_FLAG
+from loopwright.backends.c_text.c_dialect import ANY_FLAG, FAR_FLAG
 from loopwright.backends.c_text.c_expression_printer import CExpressions, NamedBuffer, width_of
 from loopwright.backends.c_text.c_operations import Helper
 from loopwright.backends.c_text.c_syntax import (
@@ -53,13 +53,11 @@ _PIECES = Helper(
 )
 # Before a loop of independent iterations. gcc takes more of them in vectors where OpenMP says so.
 _SIMD = Helper("lw_simd", "", (), (), '_Pragma("omp simd")', alone='_Pragma("GCC ivdep")')
-_SIMD_FAR = Helper(
-    "lw_simd_far",
-    "",
-    (),
-    (),
-    f'_Pragma("omp simd reduction(|:{FAR_FLAG})")',
-    alone='_Pragma("GCC ivdep")',
+_SIMD_FAR, _SIMD_ANY = (
+    Helper(
+        name, "", (), (), f'_Pragma("omp simd reduction(|:{flag})")', alone='_Pragma("GCC ivdep")'
+    )
+    for name, flag in (("lw_simd_far", FAR_FLAG), ("lw_simd_any", ANY_FLAG))
 )
 _Index = Callable[[Expr], CText]  # writes an index expression
 
@@ -454,7 +452,7 @@ class Scopes:
 
     def pragma_helper(self, text: str) -> None:
         """Define what a line of a dialect stands for, where that depends on the compiler."""
-        for used in (_SIMD, _SIMD_FAR):
+        for used in (_SIMD, _SIMD_FAR, _SIMD_ANY):
             if text.startswith(f"{used.name}("):
                 self.expressions.helpers[used.name] = used
 

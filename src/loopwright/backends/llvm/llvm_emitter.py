@@ -12,12 +12,13 @@ are optimised by its whole pipeline, with metadata on loops and aliases (llvm_me
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import assert_never
 
 from loopwright.backends.llvm import llvm_bounds_check as check
 from loopwright.backends.llvm import llvm_memory as memory
-from loopwright.backends.llvm.llvm_builder import SSAValue, int_literal, plain_name
+from loopwright.backends.llvm.llvm_builder import Flag, SSAValue, int_literal, plain_name
 from loopwright.backends.llvm.llvm_entry import emit_entries
 from loopwright.backends.llvm.llvm_expressions import LLVMExpressions
 from loopwright.backends.llvm.llvm_lines import pieces_by_lines
@@ -31,6 +32,7 @@ from loopwright.backends.llvm.llvm_procedures import (
     open_arguments,
     outline,
 )
+from loopwright.backends.llvm.llvm_rare_calls import any_of
 from loopwright.backends.llvm.llvm_team import (
     TEAM_FUNCTIONS,
     can_claim,
@@ -39,6 +41,7 @@ from loopwright.backends.llvm.llvm_team import (
     is_for_teams,
 )
 from loopwright.diagnostics import InternalError
+from loopwright.ir.any_lane import AnyLane, any_lane
 from loopwright.ir.dtypes import INT64, DType
 from loopwright.ir.expr import Const, Load, Var
 from loopwright.ir.loops import (
@@ -326,7 +329,11 @@ class _Emitter:
             case Store(buffer=name, index=index, value=value):
                 self.values.store(name, index, self.values.value(value))
             case Alloc():
-                self._alloc(stmt)
+                test = any_lane(stmt)
+                if test is None or self.checked or self.values.vector is not None:
+                    self._alloc(stmt)
+                else:
+                    self._where_any_lane(test)
             case Copy():
                 self.statement(_copy_loops(stmt, self.values.buffers[stmt.source].dtype))
             case Barrier():
@@ -490,6 +497,28 @@ class _Emitter:
                 if body is not None:
                     self.statement(body)
             code.branch(done)
+        code.start(done)
+
+    def _where_any_lane(self, test: AnyLane) -> None:
+        """A branch around statements that no lane needs: all are asked at once."""
+        code, loop = self.code, test.lanes
+        lanes = self._trips(loop)
+        flags: list[Flag] = []
+        for one in test.tests:
+            self.values.vector = (loop.var, lanes)
+            with ExitStack() as scopes:
+                scopes.enter_context(self.values.bound(loop.var, SSAValue("0", INT64)))
+                for let in one.values:
+                    bound = self.values.value(let.value)
+                    scopes.enter_context(self.values.bound(let.name, bound))
+                flags.append(self.values.flag(one.cond))
+            self.values.vector = None
+        then, done = code.label("some."), code.label("none.")
+        code.effect(f"br i1 {any_of(code, flags)}, label %{then}, label %{done}")
+        code.start(then)
+        with code.scope():
+            self.statement(test.body)
+        code.branch(done)
         code.start(done)
 
     def _limit(self, buffer: Buffer, limits: tuple[tuple[SSAValue, SSAValue], ...]) -> None:

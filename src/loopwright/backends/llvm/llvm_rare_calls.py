@@ -9,11 +9,13 @@ They are weak, because nothing names them before, and LLVM drops what is private
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from loopwright.backends.llvm.llvm_arithmetic import select
 from loopwright.backends.llvm.llvm_builder import Flag, FunctionBuilder, SSAValue
 from loopwright.backends.llvm.llvm_memory import extract, gather
 
-__all__ = ["called_where"]
+__all__ = ["any_of", "called_where"]
 
 _PREFIX = "lw_rare_"
 _LANES = (2, 4, 8, 16)
@@ -24,9 +26,7 @@ def called_where(
     code: FunctionBuilder, is_rare: Flag, function: str, x: SSAValue, value: SSAValue
 ) -> SSAValue:
     """The library's `function` of x where `is_rare` holds, `value` elsewhere; lane by lane."""
-    any_rare, lanes = is_rare.text, x.lanes
-    if lanes > 1:
-        any_rare = code.call("i1", f"llvm.vector.reduce.or.v{lanes}i1", is_rare)
+    any_rare, lanes = any_of(code, [is_rare]), x.lanes
     before, rare, done = code.block, code.label("rare"), code.label("usual")
     code.effect(f"br i1 {any_rare}, label %{rare}, label %{done}")
     with code.scope():
@@ -40,6 +40,17 @@ def called_where(
     code.start(done)
     text = code.emit(f"phi {value.type} [ {value.text}, %{before} ], [ {found.text}, %{rare} ]")
     return SSAValue(text, value.dtype, lanes)
+
+
+def any_of(code: FunctionBuilder, flags: Sequence[Flag]) -> str:
+    """Whether one of some flags, all of as many lanes, is set in any lane; i1."""
+    found = flags[0].text
+    for flag in flags[1:]:
+        found = code.emit(f"or {flag.type} {found}, {flag.text}")
+    lanes = flags[0].lanes
+    if lanes == 1:
+        return found
+    return code.call("i1", f"llvm.vector.reduce.or.v{lanes}i1", Flag(found, lanes))
 
 
 def _called(code: FunctionBuilder, function: str, x: SSAValue) -> SSAValue:
