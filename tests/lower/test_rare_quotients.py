@@ -110,6 +110,17 @@ def test_c_text_keeps_the_branch(tmp_path: Path) -> None:
     assert "__asm__ volatile" in branch
 
 
+def test_c_text_with_functions_in_strips_has_no_branch(tmp_path: Path) -> None:
+    """They are computed for all elements, in vectors: so may the quotients be."""
+    body = LOOP.format("if (r < 0.5) { double f = exp(-r); s[0] += f / r; }")
+    (source := tmp_path / "f.c").write_text(text_of(body))
+    found = tmp_path / "found.c"
+    assert main(["cc", str(source), "-o", str(found)]) == 0
+    text = found.read_text()
+    assert "lw_exp" in text
+    assert "__asm__ volatile" not in text
+
+
 @pytest.mark.parametrize("name", KEPT)
 def test_loops_that_stay(name: str) -> None:
     nest = nest_of(KEPT[name])

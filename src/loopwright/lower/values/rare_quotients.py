@@ -25,7 +25,7 @@ from loopwright.ir.expr import Binary, Call, Const, Expr, Load, Select
 from loopwright.ir.loops import Alloc, Block, For, If, Let, LoopNest, Stmt, Store
 from loopwright.ir.visit import expressions, loads, names, statements, walk
 from loopwright.lower.build import seq
-from loopwright.lower.values.strips import change_loops
+from loopwright.lower.values.strips import STRIP, change_loops
 from loopwright.lower.values.update_rows import (
     is_dear,
     meet,
@@ -48,12 +48,15 @@ def branch_around_quotients(nest: LoopNest, *, singly: bool = False) -> LoopNest
         return nest
     inside = list(statements(nest.body))
     local = {s.buffer.name for s in inside if isinstance(s, Alloc) and not s.shape}
+    strips = {s.buffer.name for s in inside if isinstance(s, Alloc) and s.shape == (Const(STRIP),)}
     read = [load.array for s in inside for e in expressions(s) for load in loads(e)]
 
     def change(loop: For) -> Stmt:
         parts = loop.body.body if isinstance(loop.body, Block) else (loop.body,)
         if not all(isinstance(part, Store) and not part.is_atomic for part in parts):
-            return _with_bindings(loop, singly=singly)
+            touched = {x.array for s in statements(loop) for e in expressions(s) for x in loads(e)}
+            # Functions of a strip are computed for all of its elements: the quotients may be, too.
+            return loop if singly and touched & strips else _with_bindings(loop, singly=singly)
         stores = [_selected(part) for part in parts if isinstance(part, Store)]
         for cond in dict.fromkeys(_conditions(loop, stores)):
             first, last = _span(stores, cond, local, read)
