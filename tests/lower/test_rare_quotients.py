@@ -40,6 +40,7 @@ TAKEN = {
     "in the sum itself": LOOP.format("if (r < 0.5) s[0] += a[i] * (b[i] / r);"),
 }
 KEPT = {
+    "an extreme": LOOP.format("if (r < 0.5) s[0] = fmax(s[0], a[i]);"),
     "no quotient": LOOP.format("if (r < 0.5) s[0] += r * a[i];"),
     "elements of their own": LOOP.format("if (r < 0.5) c[i] += a[i] * (b[i] / r);"),
     "read elsewhere": LOOP.format("double f = 1.0 / r; if (r < 0.5) s[0] += f * a[i]; c[i] = f;"),

@@ -49,12 +49,12 @@ from loopwright.ir.visit import (
 )
 from loopwright.lower.build import seq
 
-__all__ = ["branch_around_calls"]
+__all__ = ["CALLED", "branch_around_calls"]
 
 Functions = Collection[tuple[str, DType]]  # by name and type
 Row = tuple[Store, ...]
 
-_CALLED = (
+CALLED = (
     frozenset(
         {"exp", "exp2", "log", "log2", "log10", "sin", "cos", "tan", "tanh", "pow"}
         | set(REAL_ONLY)
@@ -324,5 +324,5 @@ def _is_called(expr: Expr, known: Functions) -> bool:
         case Call(function="pow", args=(_, y)) | Binary(op="pow", y=y):
             return not isinstance(y, Const)  # constant powers are products and roots
         case Call(function=function):
-            return function in _CALLED and (function, expr.dtype) not in known
+            return function in CALLED and (function, expr.dtype) not in known
     return False

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from loopwright.ir.expr import Binary, Call, Const, Expr, Load, Select
+from loopwright.ir.expr import Binary, Const, Expr, Load, Select
 from loopwright.ir.loops import Alloc, Block, For, If, Let, LoopNest, Stmt, Store
 from loopwright.ir.visit import expressions, loads, names, statements, walk
 from loopwright.lower.build import seq
@@ -61,7 +61,7 @@ def branch_around_quotients(nest: LoopNest, *, singly: bool = False) -> LoopNest
         for cond in dict.fromkeys(_conditions(loop, stores)):
             first, last = _span(stores, cond, local, read)
             inner = stores[first:last]
-            if any(_is_dear(x) for s in inner for x in walk(_taken(s, cond))):
+            if any(is_dear(x) for s in inner for x in walk(_taken(s, cond))):
                 taken = (replace(s, value=_taken(s, cond)) for s in inner)
                 branch = If(cond, seq(*taken))
                 return replace(loop, body=seq(*stores[:first], branch, *stores[last:]))
@@ -180,10 +180,3 @@ def _taken(store: Store, cond: Expr) -> Expr:
         case Select(cond=c, x=x) if c == cond:
             return x
     return store.value
-
-
-def _is_dear(expr: Expr) -> bool:
-    match expr:
-        case Call() | Binary(op="div"):
-            return expr.dtype.is_float
-    return False

@@ -15,6 +15,7 @@ from loopwright.ir.expr import Binary, Call, Expr, Load, Var
 from loopwright.ir.loops import Block, Let, Stmt, Store
 from loopwright.ir.visit import loads, names, rewrite, update_conditions
 from loopwright.lower.build import seq
+from loopwright.lower.values.rare_calls import CALLED
 
 __all__ = [
     "Row",
@@ -122,8 +123,8 @@ def meet(first: Collection[Let | Store], second: Collection[Let | Store]) -> boo
 def is_dear(expr: Expr) -> bool:
     """Whether a value takes many cycles for each vector of it."""
     match expr:
-        case Call(function="abs" | "fma" | "min" | "max"):
-            return False
-        case Call() | Binary(op="div"):
+        case Call(function=function):
+            return expr.dtype.is_float and (function == "sqrt" or function in CALLED)
+        case Binary(op="div"):
             return expr.dtype.is_float
     return False
