@@ -26,10 +26,14 @@ __all__ = [
     "FactoredProduct",
     "Update",
     "elements",
+    "exchangeable_update",
     "factored_product",
+    "is_exchangeable",
     "is_reorderable",
+    "joined",
     "loop_values",
     "narrowed",
+    "operands",
     "update_of",
 ]
 
@@ -38,6 +42,7 @@ __all__ = [
 # add and mul for integers (modulo 2^bits) and booleans only, but for rounding.
 ASSOCIATIVE = frozenset({"add", "mul", "min", "max", "and", "or", "xor"})
 _EXACT_FOR_ALL = ASSOCIATIVE - {"add", "mul"}
+_OF_NUMBERS = frozenset({"min_number", "max_number"})
 # Integer operators whose low bits depend on the low bits of the operands only.
 _MODULAR = frozenset({"add", "sub", "mul", "and", "or", "xor"})
 # (comparison, whether the element itself stands on its left) of `x if x < e else e` -> operator.
@@ -57,7 +62,7 @@ _SELECTED = {
 class Update:
     """`x = x op value`, x being the element the statement writes."""
 
-    op: str  # of ASSOCIATIVE
+    op: str  # of ASSOCIATIVE, or of `operands`
     value: Expr
 
 
@@ -72,6 +77,48 @@ def update_of(program: Program, statement: Statement) -> Update | None:
     if found is None or statement.write.load() in walk(found.value):
         return None
     return found
+
+
+def operands(program: Program, value: Expr) -> tuple[str, tuple[Expr, Expr]] | None:
+    """The operator of `x op y` and both terms, for operators that may be associative.
+
+    fmin and fmax are among them: who is the least of numbers does not depend on the order they are
+    asked in, of two zeros either, and NaN is passed over. They have no identity, and are no
+    operators of reductions therefore.
+    """
+    match value:
+        case Binary(op=op, x=x, y=y) if op in ASSOCIATIVE:
+            return op, (x, y)
+        case Call(function="min_number" | "max_number" as op, args=(x, y)):
+            return op, (x, y)
+        case Select(cond=Binary(op=comparison, x=left, y=right), x=x, y=y) if left in (x, y):
+            found = _selected(comparison, (left, right), (x, y), left, program)
+            return None if found is None else (found.op, (x, y))
+    return None
+
+
+def joined(op: str, x: Expr, y: Expr) -> Expr:
+    """`x op y` for an operator of `operands`."""
+    return Call(op, (x, y)) if op in _OF_NUMBERS else Binary(op, x, y)
+
+
+def exchangeable_update(program: Program, statement: Statement) -> Update | None:
+    """The update of a statement that may change places with others by its operator."""
+    found = update_of(program, statement)
+    if found is None:
+        own = statement.write.load()
+        op, terms = operands(program, statement.value) or ("", ())
+        others = [term for term in terms if term != own]
+        if op not in _OF_NUMBERS or len(others) != 1 or own in walk(others[0]):
+            return None
+        found = Update(op, others[0])
+    is_free = is_exchangeable(found.op, statement.write.dtype, program)
+    return found if is_free else None
+
+
+def is_exchangeable(op: str, dtype: DType, program: Program) -> bool:
+    """Whether terms of an operator of `operands` may be taken in any order."""
+    return op in _OF_NUMBERS or is_reorderable(op, dtype, program)
 
 
 def narrowed(value: Expr) -> Expr:
@@ -137,7 +184,7 @@ def _selected(
     comparison: str,
     compared: tuple[Expr, Expr],
     chosen: tuple[Expr, Expr],
-    own: Load,
+    own: Expr,
     program: Program,
 ) -> Update | None:
     """`x if x < e else e` and its kin as a minimum or maximum.

@@ -20,6 +20,7 @@ from loopwright.machines.machine_argument import target_machine
 from loopwright.planner.contraction_plans.call_shape import value_of
 from loopwright.planner.source_order import source_order
 from loopwright.runtime.address import data_address
+from loopwright.runtime.array_arguments import Array
 from loopwright.runtime.thread_pool import num_threads
 from loopwright.runtime.toolchain import build_library, find_compiler, load_library, tuning_flags
 from loopwright.tuning.tasks import Run
@@ -31,10 +32,11 @@ from loopwright.tuning.time_comparison import (
 )
 from loopwright.tuning.worker_process import timed_pair
 
-__all__ = ["example_arguments", "measure_function"]
+__all__ = ["example_arguments", "example_numbers", "measure_function"]
 
 _SECONDS = 0.3  # to spend on each contestant, at the least one call
 _ROUNDS = 15  # of the plan and the source order in turns
+_FRACTIONS = 64  # of 1: products of two stay exact, and so do sums of a few thousand in float
 _OPEN = 1024  # elements of an array whose extent C leaves open
 
 
@@ -125,9 +127,21 @@ def _values(
             if variable.rows and variable.shape == variable.rows[:1]:  # no length is declared
                 shape = (prod(_extent(e, by_tree) for e in variable.rows),)
             dtype = variable.dtype.numpy
-            # Numbers near 1 keep long computations finite, and divisions defined.
-            values[name] = (1 + random.integers(0, 3, shape) / 4).astype(dtype)
+            values[name] = example_numbers(random, shape, dtype)
     return values
+
+
+def example_numbers(
+    random: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[Any]
+) -> Array:
+    """Numbers for an array nobody has given: real ones from 1 up to 2, whole ones from 1 to 4.
+
+    They keep long computations finite and divisions defined. Branches on data go both ways: real
+    numbers are seldom equal, whole ones in one of four comparisons.
+    """
+    if dtype.kind in "iu":
+        return random.integers(1, 5, shape).astype(dtype)
+    return (1 + random.integers(0, _FRACTIONS, shape) / _FRACTIONS).astype(dtype)
 
 
 def _extent(extent: Expr, integers: Mapping[str, int]) -> int:

@@ -21,7 +21,7 @@ import numpy as np
 
 from loopwright.calls.c_function import CFunction, require_only_regions
 from loopwright.calls.compile import compile
-from loopwright.calls.measure_c import example_arguments
+from loopwright.calls.measure_c import example_arguments, example_numbers
 from loopwright.calls.specialisation import Specialisation
 from loopwright.calls.splice import Optimised, optimise_region, spliced
 from loopwright.diagnostics import LoopwrightError, ToolchainError, UsageError
@@ -328,8 +328,7 @@ def _begun(variable: CVariable, value: Array) -> Array:
     if variable.init or not variable.shape or value.dtype.kind != "f":
         return value
     random = np.random.default_rng(1)
-    filled: Array = (1 + random.integers(0, 3, value.shape) / 4).astype(value.dtype)
-    return filled
+    return example_numbers(random, value.shape, value.dtype)
 
 
 def _library(

@@ -26,6 +26,12 @@ class Draft:
         self.schedule = schedule
         self.steps: list[Step] = []
 
+    def copy(self) -> Draft:
+        """Another draft that goes on from here."""
+        made = Draft(self.schedule)
+        made.steps += self.steps
+        return made
+
     def take(self, *steps: Step) -> bool:
         """Take the steps if all of them are legal."""
         after = self.reach(*steps)

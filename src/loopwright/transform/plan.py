@@ -15,6 +15,8 @@ from loopwright.transform.contract import Contract
 from loopwright.transform.copy_live_in import CopyLiveIn
 from loopwright.transform.diagonals import Diagonals
 from loopwright.transform.distance_splitting import SplitByDistance
+from loopwright.transform.forward_scalar import ForwardScalar
+from loopwright.transform.gather_in_place import GatherInPlace
 from loopwright.transform.grid_mapping import MapToBlocks, MapToThreads
 from loopwright.transform.hand_on import HandOn
 from loopwright.transform.index_set_splitting import SeparateBox, SplitIndexSet
@@ -45,6 +47,7 @@ from loopwright.transform.reschedule import Reschedule
 from loopwright.transform.scalar_expansion import ExpandScalar, SplitLiveRanges
 from loopwright.transform.share_box import ShareBox
 from loopwright.transform.skew import Skew
+from loopwright.transform.split_update import SplitUpdate
 from loopwright.transform.stage import StageArray
 from loopwright.transform.stage_box import StageBox
 from loopwright.transform.step import Step, step_from_json
@@ -52,7 +55,7 @@ from loopwright.transform.stream_time import StreamTime
 from loopwright.transform.tiling import StripMine, Tile, TileWithin
 from loopwright.transform.time_tiles import TileTime, TileTimeInBlocks
 from loopwright.transform.unroll_and_jam import UnrollAndJam
-from loopwright.transform.update_order import UpdateLast
+from loopwright.transform.update_order import ExchangeTerms, UpdateLast
 
 __all__ = [
     "STEPS",
@@ -88,7 +91,11 @@ STEPS: tuple[type[Step], ...] = (
     Diagonals,
     Skew,
     Reschedule,
+    ForwardScalar,
+    GatherInPlace,
     WalkRows,
+    SplitUpdate,
+    ExchangeTerms,
     UpdateLast,
     SplitLiveRanges,
     ExpandScalar,

@@ -1,4 +1,4 @@
-"""UpdateLast: updates of one element by one operator change places."""
+"""UpdateLast and ExchangeTerms: updates of one element by one operator change places."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import takewhile
 from typing import ClassVar
 
 from loopwright.analysis.dependences import access_map
-from loopwright.analysis.update_statements import Update, is_reorderable, update_of
+from loopwright.analysis.update_statements import Update, exchangeable_update, joined
 from loopwright.ir.analysis_manager import AnalysisManager
 from loopwright.ir.islkit import isl
 from loopwright.ir.program import Access, Program, Statement
@@ -23,12 +23,13 @@ from loopwright.ir.schedule_tree import (
     statements_in,
     write_tree,
 )
-from loopwright.ir.visit import loads
+from loopwright.ir.visit import loads, substitute
 from loopwright.lazy_dataclass import dataclass
+from loopwright.transform.scalar_life import Iteration
 from loopwright.transform.schedule_legality import initial_schedule
 from loopwright.transform.step import Step, refuse
 
-__all__ = ["UpdateLast"]
+__all__ = ["ExchangeTerms", "UpdateLast"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,64 @@ class UpdateLast(Step):
 
 
 @dataclass(frozen=True, slots=True)
+class ExchangeTerms(Step):
+    """Set an element to the term that it is updated by next, and update it by the first one.
+
+    rewrite:  x[j] = f; x[j] = x[j] op g  ->  x[j] = g; x[j] = x[j] op f
+    needs:    the source order; a statement that sets an element, and directly behind it in the same
+              iteration an update of the element by an operator that may be reordered; f does not
+              read the element
+    refuses:  IllegalStep with what is missing
+    """
+
+    kind: ClassVar[str] = "exchange_terms"
+
+    statement: str
+
+    def apply(self, schedule: Schedule) -> Schedule:
+        program = schedule.program
+        if self.statement not in {statement.name for statement in program.statements}:
+            refuse(self, f"there is no statement '{self.statement}'")
+        if not schedule.tree.plain_is_equal(initial_schedule(program).tree) or schedule.marks:
+            refuse(self, "terms change places in the source order only")
+        place = _place(nodes_of(schedule), self.statement, ())
+        found = None if place is None else place.updated_next(program)
+        if place is None or found is None:
+            refuse(self, f"no update of the element of {self.statement} follows it directly")
+        own, (other, update) = program.statement(self.statement), found
+        iteration = Iteration(place.around)
+        if not iteration.always_has(own, other) or not iteration.always_has(other, own):
+            refuse(self, f"{own.name} and {other.name} do not run in the same iterations")
+        there, here = iteration.told_by(other, own), iteration.told_by(own, other)
+        if not set(own.iterators) <= there.keys() or not set(other.iterators) <= here.keys():
+            refuse(self, f"{own.name} and {other.name} run in loops of their own")
+        if tuple(substitute(x, there) for x in own.write.index) != other.write.index:
+            refuse(self, f"{own.name} and {other.name} write other elements")
+        written = access_map(program, own, own.write)
+        old = (access_map(program, own, x) for x in own.reads if x.array == own.write.array)
+        if not all(read.intersect(written).is_empty() for read in old):
+            refuse(self, f"{own.name} reads the element that it sets")
+        behind = joined(update.op, other.write.load(), substitute(own.value, there))
+        made = {
+            own.name: replace(own, value=substitute(update.value, here), declared=None),
+            other.name: replace(other, value=behind, declared=None),
+        }
+        if any(x.value.dtype != x.write.dtype for x in made.values()):
+            refuse(self, f"{own.name} or {other.name} converts its term")
+        statements = tuple(made.get(x.name, x) for x in program.statements)
+        changed = replace(program, statements=statements)
+        return replace(schedule, program=changed, analyses=AnalysisManager(changed))
+
+    @classmethod
+    def candidates(cls, schedule: Schedule) -> Iterator[ExchangeTerms]:
+        """Every statement that an update follows."""
+        for statement in schedule.program.statements:
+            place = _place(nodes_of(schedule), statement.name, ())
+            if place is not None and place.updated_next(schedule.program) is not None:
+                yield cls(statement.name)
+
+
+@dataclass(frozen=True, slots=True)
 class _Place:
     """Where a statement stands: its sequence, what follows it there, and the loops around."""
 
@@ -89,7 +148,7 @@ class _Place:
     def passed(self, program: Program) -> tuple[Filter, ...]:
         """The parts directly behind the statement that consist of updates like its own."""
         own = program.statement(self.statement)
-        update = _reorderable(program, own)
+        update = exchangeable_update(program, own)
         if update is None:
             return ()
 
@@ -100,6 +159,16 @@ class _Place:
             )
 
         return tuple(takewhile(is_like, self.behind))
+
+    def updated_next(self, program: Program) -> tuple[Statement, Update] | None:
+        """The statement directly behind, and how it updates the array that this one writes."""
+        if not self.behind or not isinstance(self.behind[0].child, Leaf):
+            return None
+        (name,) = statements_in(self.behind[0].instances)
+        other, own = program.statement(name), program.statement(self.statement)
+        found = exchangeable_update(program, other)
+        is_same = found is not None and other.write.array == own.write.array
+        return (other, found) if found is not None and is_same else None
 
 
 def _place(node: Node, statement: str, around: tuple[Band, ...]) -> _Place | None:
@@ -130,23 +199,15 @@ def _moved(node: Node, place: _Place, count: int) -> Node:
     return node
 
 
-def _reorderable(program: Program, statement: Statement) -> Update | None:
-    found = update_of(program, statement)
-    is_free = found is not None and is_reorderable(found.op, statement.write.dtype, program)
-    return found if is_free else None
-
-
 def _commutes(
     program: Program, first: tuple[Statement, Update], other: Statement, around: tuple[Band, ...]
 ) -> bool:
     """Whether an update and another one in the same iteration of the loops around change places."""
     own, update = first
-    found = _reorderable(program, other)
+    found = exchangeable_update(program, other)
     if found is None or (found.op, other.write.array) != (update.op, own.write.array):
         return False
-    pairs = isl.UnionMap.from_domain_and_range(_domain(own), _domain(other))
-    for band in around:
-        pairs = pairs.eq_at_multi_union_pw_aff(band.partial)
+    pairs = Iteration(around).pairs(own, other)
 
     def elements(left: Access, right: Access) -> isl.UnionMap:
         """The elements that two accesses of a pair have, { x[e] -> x[f] }."""
@@ -163,10 +224,6 @@ def _commutes(
         and all(is_apart(elements(own.write, read)) for read in _terms(found, own))
         and all(is_apart(elements(read, other.write)) for read in _terms(update, own))
     )
-
-
-def _domain(statement: Statement) -> isl.UnionSet:
-    return isl.UnionSet.from_set(statement.domain)
 
 
 def _terms(update: Update, own: Statement) -> list[Access]:

@@ -10,30 +10,42 @@ iterators, and the loop k may run outside, for all later j in vectors, as soon a
 
 The update by x[j - 1] would be the last that is known, and every gathered term would wait for it:
 it goes behind them (`transform/update_order`). Folding of sequences, parsing, matrix chains.
+
+    best = max(x[i + 1][j], x[i][j - 1]); for k: best = max(best, ...); x[i][j] = best
+
+gathers in x[i][j] itself first (`transform/gather_in_place`), and takes the entry before as an
+update of its own (`transform/split_update`).
 """
 
 from __future__ import annotations
 
+import math
+
 from loopwright.analysis.size_estimates import likely_sizes
+from loopwright.analysis.update_statements import operands
 from loopwright.ir.expr import Expr, Var
 from loopwright.ir.machine import Machine
-from loopwright.ir.program import Access, Statement
+from loopwright.ir.program import Access, Role, Statement
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.schedule_tree import Band, bands, moved_by, nodes_of
-from loopwright.ir.visit import linear_terms, names
+from loopwright.ir.visit import linear_terms, loads, names
 from loopwright.planner.cost.schedule_cost import schedule_seconds
 from loopwright.planner.draft import Draft
 from loopwright.planner.loop_plans.affine import plan_marks, plan_order
+from loopwright.transform.forward_scalar import ForwardScalar
+from loopwright.transform.gather_in_place import GatherInPlace
 from loopwright.transform.interval_rows import WalkRows
 from loopwright.transform.reschedule import Reschedule
+from loopwright.transform.split_update import SplitUpdate
 from loopwright.transform.step import Step
-from loopwright.transform.update_order import UpdateLast
+from loopwright.transform.update_order import ExchangeTerms, UpdateLast
 
 __all__ = ["plan_interval_tables"]
 
 # Of the time by diagonals: by rows in vectors it is a tenth and less; elsewhere prices are not so
 # exact (foldings that wait for the entry before: expected 0.9, measured 2).
 _CLEARLY = 0.5
+_AS_GOOD = 0.95  # of what fewer steps lead to
 
 
 def plan_interval_tables(
@@ -42,21 +54,83 @@ def plan_interval_tables(
     """The steps that walk tables by rows, and put updates by other elements of a row last."""
     if not machine.vector_registers:
         return ()
-    draft = Draft(schedule)
+    plain = Draft(schedule)
+    forwarded = _forwarded(plain)
+    drafts = {tuple(draft.steps): draft for draft in (plain, forwarded, _in_place(forwarded))}
+    tables = [draft for draft in drafts.values() if _is_made_a_table(draft)]
+    best = None
+    least = _CLEARLY * _seconds(schedule, machine) if tables else 0.0
+    for draft in tables:
+        seconds = _seconds(draft.schedule, machine, is_new=True)
+        if seconds < least:
+            best, least = draft, _AS_GOOD * seconds
+    if best is None:
+        best = Draft(schedule)
+        _put_updates_last(best)
+    return tuple(best.steps)
+
+
+def _is_made_a_table(draft: Draft) -> bool:
+    """Take a draft's program by rows, updates last; whether that is to be weighed."""
+    is_rewritten = bool(draft.steps)
+    is_forwarded = any(isinstance(step, ForwardScalar) for step in draft.steps)
+    by_rows = _walk_rows(draft)
+    return (_put_updates_last(draft) and is_rewritten) or by_rows or is_forwarded
+
+
+def _scalars(schedule: Schedule) -> list[tuple[str, list[Statement]]]:
+    """Local scalars, and the statements that use each."""
+    program = schedule.program
+    return [
+        (array.name, [s for s in program.statements if array.name in _arrays_of(s)])
+        for array in program.arrays
+        if array.role is Role.LOCAL and not array.rank
+    ]
+
+
+def _forwarded(draft: Draft) -> Draft:
+    """Terms of two entries of a table that have a name are put where they are gathered."""
+    draft = draft.copy()
+    tables = {s.write.array for s in draft.schedule.program.statements if s.write.index}
+    for name, using in _scalars(draft.schedule):
+        read = [access.array for access in using[0].reads] if using else []
+        of_two = any(read.count(array) > 1 for array in tables)
+        if len(using) == 2 and using[0].write.array == name and of_two:
+            draft.take(ForwardScalar(name))
+    return draft
+
+
+def _in_place(draft: Draft) -> Draft:
+    """Scalars that gather from a table what is stored to it gather in the table."""
+    draft = draft.copy()
+    for name, using in _scalars(draft.schedule):
+        stored = {s.write.array for s in using} - {name}
+        is_gathered = any(s.write.array == name and stored & _arrays_of(s) for s in using)
+        if len(using) > 2 and is_gathered:
+            draft.take(GatherInPlace(name))
+    return draft
+
+
+def _arrays_of(statement: Statement) -> set[str]:
+    return {access.array for access in (statement.write, *statement.reads)}
+
+
+def _walk_rows(draft: Draft) -> bool:
+    """Walk tables that are written by diagonals by rows; whether there are any."""
+    schedule, walked = draft.schedule, False
     for band in list(bands(nodes_of(schedule))):
         if isinstance(band.child, Band) and _is_by_diagonals(schedule, band, band.child):
-            draft.take(WalkRows(band.loop, band.child.loop))
-    by_rows = bool(draft.steps)
-    _put_updates_last(draft)
-    if by_rows and not _is_cheaper(draft.schedule, schedule, machine):
-        draft = Draft(schedule)
-        _put_updates_last(draft)
-    return tuple(draft.steps)
+            walked |= draft.take(WalkRows(band.loop, band.child.loop))
+    return walked
 
 
-def _put_updates_last(draft: Draft) -> None:
-    """Let updates by other elements of the row that they write come behind those of a loop."""
+def _put_updates_last(draft: Draft) -> bool:
+    """Let updates by other elements of the row that they write come behind those of a loop.
+
+    Whether any did. An element that is set to two terms takes the one of the row by itself.
+    """
     program = draft.schedule.program
+    moved = False
     for band in list(bands(nodes_of(draft.schedule))):
         moving = moved_by(band, program)
         deeper = frozenset[str]().union(*(inner.statements for inner in bands(band.child)))
@@ -64,25 +138,45 @@ def _put_updates_last(draft: Draft) -> None:
         for name in sorted(band.statements - deeper):
             statement = program.statement(name)
             if statement.write.array in updated and _follows(statement, moving.get(name)):
-                draft.take(UpdateLast(name))
+                moved |= _put_last(draft, statement, moving[name])
+    return moved
 
 
-def _is_cheaper(schedule: Schedule, than: Schedule, machine: Machine) -> bool:
-    """Whether another order of a schedule, on one thread, is cheaper than the best of `than`.
+def _put_last(draft: Draft, statement: Statement, iterator: str) -> bool:
+    """Put what a statement takes from the row behind the other updates of its element."""
+    program, own = draft.schedule.program, statement.write
+    _, terms = operands(program, statement.value) or ("", ())
+    if own.load() in terms:
+        return draft.take(UpdateLast(statement.name))
+    of_row = [
+        any(_is_of_row(Access(x.array, x.index, x.dtype), own, iterator) for x in loads(term))
+        for term in terms
+    ]
+    first: Step = ExchangeTerms(statement.name)
+    if sum(of_row) == 1:
+        first = SplitUpdate(statement.name, of_row.index(True))
+    # Both leave the term of the row in the statement behind this one.
+    after = draft.reach(first)
+    if after is None:
+        return draft.take(UpdateLast(statement.name))
+    names_after = [s.name for s in after.program.statements]
+    behind = names_after[names_after.index(statement.name) + 1]
+    return draft.take(first, UpdateLast(behind))
 
-    Where the terms of an entry wait for the entry before, rows give nothing, and diagonals may be
-    taken several at a time.
+
+def _seconds(schedule: Schedule, machine: Machine, *, is_new: bool = False) -> float:
+    """What the best order of a schedule takes on one thread.
+
+    Of a new program only orders that it gets by its new form count. Where the terms of an entry
+    wait for the entry before, rows give nothing, and diagonals may be taken several at a time.
     """
-    sizes = likely_sizes(than.program)
-    if not any(isinstance(x, Reschedule) for x in plan_order(schedule, machine, parallel=False)):
-        return False
-    prices = []
-    for start in (schedule, than):
-        draft = Draft(start)
-        draft.take(*plan_order(draft.schedule, machine, parallel=False))
-        draft.take(*plan_marks(draft.schedule, machine, parallel=False))
-        prices.append(schedule_seconds(draft.schedule, machine, sizes))
-    return prices[0] < _CLEARLY * prices[1]
+    order = plan_order(schedule, machine, parallel=False)
+    if is_new and not any(isinstance(step, Reschedule) for step in order):
+        return math.inf
+    draft = Draft(schedule)
+    draft.take(*order)
+    draft.take(*plan_marks(draft.schedule, machine, parallel=False))
+    return schedule_seconds(draft.schedule, machine, likely_sizes(schedule.program))
 
 
 def _is_by_diagonals(schedule: Schedule, lengths: Band, begins: Band) -> bool:
@@ -108,11 +202,13 @@ def _is_by_diagonals(schedule: Schedule, lengths: Band, begins: Band) -> bool:
 
 def _follows(statement: Statement, iterator: str | None) -> bool:
     """Whether a statement reads another element of the row that it writes along an iterator."""
-    write = statement.write
     return iterator is not None and any(
-        read.array == write.array and _differs_along(read, write.index, iterator)
-        for read in statement.reads
+        _is_of_row(read, statement.write, iterator) for read in statement.reads
     )
+
+
+def _is_of_row(read: Access, write: Access, iterator: str) -> bool:
+    return read.array == write.array and _differs_along(read, write.index, iterator)
 
 
 def _differs_along(read: Access, index: tuple[Expr, ...], iterator: str) -> bool:
