@@ -36,7 +36,7 @@ EXPECTED = {
     "zen4",
 }
 SOURCED = {f.name for f in fields(Machine)} - {"name", "description", "sources"}
-OPTIONAL = {"memory_bytes_per_cycle"}
+OPTIONAL = {"memory_bytes_per_cycle", "prefetch_streams"}
 
 
 def test_all_machines_are_there() -> None:

@@ -11,7 +11,7 @@ from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.machines import load_machine
 from loopwright.planner.draft import Draft
-from loopwright.planner.loop_plans.wavefronts import part_wavefronts
+from loopwright.planner.loop_plans.wavefronts import columns_of, part_wavefronts
 from loopwright.planner.planners import model_planner
 from loopwright.transform.diagonals import Diagonals
 from loopwright.transform.loop_fusion import Distribute
@@ -63,6 +63,15 @@ def test_threads_have_tiles_in_waves_and_scalars_of_their_own() -> None:
     assert [step.loop for step in found.steps if isinstance(step, Parallel)] == ["i_t"]
     private = {step.array for step in found.steps if isinstance(step, Privatize)}
     assert private == {"best", "same"}
+
+
+@pytest.mark.parametrize(("streams", "columns"), [(None, 64), (32, 512), (64, 64), (128, 64)])
+def test_blocks_are_long_where_rows_outnumber_streams(streams: int | None, columns: int) -> None:
+    machine = replace(MACHINE, prefetch_streams=streams)
+    assert columns_of(machine) == columns
+    found, _ = model_planner(source(ALIGN), machine, 1)
+    (taken,) = (step for step in found.steps if isinstance(step, Diagonals))
+    assert (taken.rows, taken.columns) == (64, columns)
 
 
 def test_the_first_column_has_a_loop_of_its_own() -> None:

@@ -195,6 +195,8 @@ def _facts(machine: Machine) -> Iterator[tuple[str, str]]:
     memory = machine.memory_bytes_per_cycle
     if memory is not None:
         yield "memory_bytes_per_cycle", f"{memory:g}"
+    if machine.prefetch_streams is not None:
+        yield "prefetch_streams", str(machine.prefetch_streams)
     cost = machine.parallel_cost
     yield "parallel_cost", f"{cost.base:g} + {cost.per_thread:g} per thread"
 

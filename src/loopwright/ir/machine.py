@@ -164,6 +164,7 @@ class Machine:
     cores: int  # physical cores, or the cores this process may use when it is the host
     frequency_hz: float | None = None  # clock rate; None when only cycles are known
     memory_bytes_per_cycle: float | None = None  # what one core reads from memory; None: not known
+    prefetch_streams: int | None = None  # runs of lines a core fetches ahead of; None: not known
     sources: Mapping[str, str] = field(hash=False, default_factory=dict)  # field -> origin
 
     def __post_init__(self) -> None:

@@ -65,6 +65,9 @@ class JsonObject:
             raise self._refuse(key, f"a whole number of at least {least}")
         return value
 
+    def whole_or_none(self, key: str) -> int | None:
+        return None if self.data.get(key) is None else self.whole(key)
+
     def truth(self, key: str) -> bool:
         value = self._get(key)
         if not isinstance(value, bool):

@@ -79,6 +79,7 @@ def machine_from_json(data: Any, where: str) -> Machine:
         cores=top.whole("cores"),
         frequency_hz=top.number_or_none("frequency_hz"),
         memory_bytes_per_cycle=top.number_or_none("memory_bytes_per_cycle"),
+        prefetch_streams=top.whole_or_none("prefetch_streams"),
         sources={key: top.inner("sources").text(key) for key in top.inner("sources").data},
     )
     if [c.level for c in machine.caches] != list(range(1, len(machine.caches) + 1)):

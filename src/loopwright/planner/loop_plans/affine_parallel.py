@@ -42,7 +42,13 @@ from loopwright.planner.loop_plans.independent_parts import part_off, strip_size
 from loopwright.planner.loop_plans.jammed_tiles import rows_beside
 from loopwright.planner.loop_plans.moved_strips import take_moved
 from loopwright.planner.loop_plans.short_loops import unrolled_inside
-from loopwright.planner.loop_plans.wavefronts import COLUMNS, ROWS, by_diagonals, has_one_loop
+from loopwright.planner.loop_plans.wavefronts import (
+    COLUMNS,
+    ROWS,
+    by_diagonals,
+    columns_of,
+    has_one_loop,
+)
 from loopwright.transform.interchange import Interchange
 from loopwright.transform.loop_fusion import Distribute, Fuse
 from loopwright.transform.loop_marks import Parallel, ParallelChunks
@@ -432,7 +438,7 @@ class _Sharing:
         width = max(height, width // height * height)
         strips = by_diagonals(self.draft, self.machine, first)
         if strips:
-            height, width = ROWS, _STRIP_LENGTH
+            height, width = ROWS, max(_STRIP_LENGTH, columns_of(self.machine))
         tile = Tile((first.loop, second.loop), (height, width))
         # Scalars tie the iterations of a recurrence together.
         copies = [step for step in strips if isinstance(step, Privatize)]

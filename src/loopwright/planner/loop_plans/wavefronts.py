@@ -29,13 +29,25 @@ from loopwright.transform.loop_fusion import Distribute
 from loopwright.transform.loop_marks import Parallel, Simd
 from loopwright.transform.step import Step
 
-__all__ = ["COLUMNS", "ROWS", "by_diagonals", "has_one_loop", "part_wavefronts", "take_diagonals"]
+__all__ = [
+    "COLUMNS",
+    "ROWS",
+    "by_diagonals",
+    "columns_of",
+    "has_one_loop",
+    "part_wavefronts",
+    "take_diagonals",
+]
 
 # Rows of a strip: enough for values to be in the cache, not on their way to it, when the next
 # diagonal asks for them (measured, N1: 64 take a third less time than 16).
 ROWS = 64
 # Diagonals of a block: rows of that many elements are written at once, a few lines of a page.
 COLUMNS = 64
+# Where prefetchers follow fewer streams than a strip has rows, each block begins all of them anew:
+# longer rows pay for that (measured, Cascade Lake, tables of one to three arrays: 64 columns take
+# 1.5 to 3 times as long as 512, which lie within 15% of the best of sixteen shapes).
+_LONG_COLUMNS = 512
 _LEAST_LANES = 2
 _WORTH = 0.9  # of the time of the source order: what diagonals may take
 _LEAST_ROWS = 2 * ROWS
@@ -112,13 +124,19 @@ def by_diagonals(draft: Draft, machine: Machine, band: Band) -> list[Step]:
     for free in (Simd(inner.loop), Parallel(band.loop)):
         if draft.reach(*copies, free) is not None:
             return []
-    steps = [*copies, Diagonals(band.loop, inner.loop, ROWS, COLUMNS)]
+    steps = [*copies, Diagonals(band.loop, inner.loop, ROWS, columns_of(machine))]
     after = draft.reach(*steps)
     if after is None:
         return []
     nest, variables = nest_before(after, "diagonals")
     is_written = band.loop in variables and has_diagonals(nest, variables[band.loop])
     return steps if is_written else []
+
+
+def columns_of(machine: Machine) -> int:
+    """How many diagonals a block has."""
+    streams = machine.prefetch_streams
+    return COLUMNS if streams is None or streams >= ROWS else _LONG_COLUMNS
 
 
 def _is_worth_it(schedule: Schedule, machine: Machine, band: Band, inner: Band) -> bool:
