@@ -99,16 +99,31 @@ def test_branches_among_bindings(name: str, n: int) -> None:
             assert np.array_equal(x, y)
 
 
+@pytest.mark.parametrize("name", TAKEN)
+def test_branches_for_compilers_of_c(name: str) -> None:
+    """Strips in which no iteration needs a quotient are passed over; the results stay the same."""
+    nest = nest_of(TAKEN[name])
+    found = branch_around_quotients(nest, singly=True)
+    check_nest(found)
+    assert found != nest
+    for n in (0, 1, 15, 16, 17, 40):
+        for x, y in zip(results(nest, n), results(found, n), strict=True):
+            assert np.array_equal(x, y)
+
+
 @needs_cc
-def test_c_text_keeps_the_branch(tmp_path: Path) -> None:
-    """The region is written anew, and its loop runs an element at a time."""
-    (source := tmp_path / "f.c").write_text(text_of(TAKEN["two sums"]))
+@pytest.mark.parametrize(
+    ("name", "told"), [("two sums", "lw_any |="), ("both ends of a pair", "__asm__ volatile")]
+)
+def test_c_text_keeps_the_branch(name: str, told: str, tmp_path: Path) -> None:
+    """The region is written anew: its loop goes by strips, or an element at a time."""
+    (source := tmp_path / "f.c").write_text(text_of(TAKEN[name]))
     found = tmp_path / "found.c"
     assert main(["cc", str(source), "-o", str(found)]) == 0
     text = found.read_text()
     branch = text[text.index("if (mask") :]
     assert "/" in branch.split("}")[0]
-    assert "__asm__ volatile" in branch
+    assert told in text
 
 
 def test_c_text_with_functions_in_strips_has_no_branch(tmp_path: Path) -> None:
