@@ -147,6 +147,7 @@ def machine_code_module(nest: LoopNest, machine: Machine, *, checked: bool = Fal
     from loopwright.lower.values.rare_calls import branch_around_calls  # lazy: likewise
     from loopwright.lower.values.rare_lanes import branch_on_lanes  # lazy: likewise
     from loopwright.lower.values.rare_quotients import branch_around_quotients  # lazy: likewise
+    from loopwright.lower.values.sums_in_lanes import sums_in_lanes  # lazy: likewise
 
     wide = [dtype for dtype in (FLOAT32, FLOAT64) if machine.lanes(dtype.bits) >= LEAST_LANES]
     try:
@@ -157,7 +158,8 @@ def machine_code_module(nest: LoopNest, machine: Machine, *, checked: bool = Fal
         if nest.leave_to_llvm and not checked:
             liked = extremes_in_lanes(liked, machine.lanes)
         liked = functions_apart(plain_reductions(branch_on_lanes(liked)), known)
-        liked = lanes_in_scalars(quotients_apart(branch_around_quotients(liked), wide))
+        liked = branch_around_quotients(sums_in_lanes(liked, wide))
+        liked = lanes_in_scalars(quotients_apart(liked, wide))
     except FAULTS as error:
         survive(error, f"the code of '{nest.name}'")
         liked = nest

@@ -107,6 +107,9 @@ NOT_EXCHANGED = {
         table(Do("x[j - 1]", "y[j]"), UPDATED), "S0", "write other elements",
     ),
     "its own element": (table(Do("x[j]", "x[j] * 3"), UPDATED), "S0", "reads the element"),
+    "a term that may be the element": (
+        table(Do("x[j]", "y[j]"), Do("x[j]", "max(x[j], x[n - j])")), "S0", "may be the element",
+    ),
     "a loop": (table(Do("x[j]", "x[j - 1]"), GATHERED), "S0", "follows it directly"),
     "floating sums": (
         table(Do("x[j]", "x[j - 1]"), Do("x[j]", "x[j] + y[j]"), dtype="float64"), "S0",

@@ -139,6 +139,8 @@ def example_numbers(
     They keep long computations finite and divisions defined. Branches on data go both ways: real
     numbers are seldom equal, whole ones in one of four comparisons.
     """
+    if dtype.kind == "b":
+        return random.integers(0, 2, shape).astype(dtype)
     if dtype.kind in "iu":
         return random.integers(1, 5, shape).astype(dtype)
     return (1 + random.integers(0, _FRACTIONS, shape) / _FRACTIONS).astype(dtype)

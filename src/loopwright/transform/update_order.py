@@ -29,7 +29,7 @@ from loopwright.transform.scalar_life import Iteration
 from loopwright.transform.schedule_legality import initial_schedule
 from loopwright.transform.step import Step, refuse
 
-__all__ = ["ExchangeTerms", "UpdateLast"]
+__all__ = ["ExchangeTerms", "UpdateLast", "next_update"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +116,10 @@ class ExchangeTerms(Step):
         old = (access_map(program, own, x) for x in own.reads if x.array == own.write.array)
         if not all(read.intersect(written).is_empty() for read in old):
             refuse(self, f"{own.name} reads the element that it sets")
+        written = access_map(program, other, other.write)
+        terms = (access_map(program, other, x) for x in _terms(update, other))
+        if not all(read.intersect(written).is_empty() for read in terms):
+            refuse(self, f"the term of {other.name} may be the element that it updates")
         behind = joined(update.op, other.write.load(), substitute(own.value, there))
         made = {
             own.name: replace(own, value=substitute(update.value, here), declared=None),
@@ -134,6 +138,13 @@ class ExchangeTerms(Step):
             place = _place(nodes_of(schedule), statement.name, ())
             if place is not None and place.updated_next(schedule.program) is not None:
                 yield cls(statement.name)
+
+
+def next_update(schedule: Schedule, statement: str) -> str | None:
+    """The statement directly behind another one that updates the same array; None elsewhere."""
+    place = _place(nodes_of(schedule), statement, ())
+    found = None if place is None else place.updated_next(schedule.program)
+    return None if found is None else found[0].name
 
 
 @dataclass(frozen=True, slots=True)

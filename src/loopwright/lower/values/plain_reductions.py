@@ -20,7 +20,7 @@ from loopwright.ir.expr import Binary, Const, Expr, Load, Select, Unary
 from loopwright.ir.loops import LoopNest, Stmt, Store
 from loopwright.ir.visit import loads, rebuild
 
-__all__ = ["as_reduction", "plain_reductions"]
+__all__ = ["as_reduction", "is_product", "plain_reductions"]
 
 # The extreme that a comparison of a value with the variable chooses: (value op variable).
 _EXTREMES = {"lt": "min", "le": "min", "gt": "max", "ge": "max"}
@@ -70,20 +70,20 @@ def _sum(value: Select) -> Expr | None:
             return None
     if value.dtype.is_integer:
         zero = Const(0, value.dtype)
-    elif _is_product(x) or _is_product(y):
+    elif is_product(x) or is_product(y):
         return None
     else:
         zero = Const(-0.0 if op == "add" else 0.0, value.dtype)
     return Binary(op, x, Select(cond, y, zero) if is_met else Select(cond, zero, y))
 
 
-def _is_product(expr: Expr) -> bool:
+def is_product(expr: Expr) -> bool:
     """Whether a sum may be rounded together with what is multiplied here."""
     match expr:
         case Binary(op="mul"):
             return True
         case Unary(op="neg", x=x):
-            return _is_product(x)
+            return is_product(x)
     return False
 
 

@@ -38,6 +38,7 @@ from loopwright.lower.values.update_rows import (
     is_dear,
     meet,
     nested,
+    selected_sum,
     update_condition,
     update_row,
     with_values,
@@ -71,7 +72,7 @@ def branch_around_quotients(nest: LoopNest, *, singly: bool = False) -> LoopNest
             if singly and touched & strips:
                 return loop
             return _with_bindings(loop, taken if singly else None)
-        stores = [_selected(part) for part in parts if isinstance(part, Store)]
+        stores = [selected_sum(part) for part in parts if isinstance(part, Store)]
         for cond in dict.fromkeys(_conditions(loop, stores)):
             first, last = _span(stores, cond, local, read)
             inner = stores[first:last]
@@ -102,7 +103,7 @@ def _with_bindings(loop: For, names_taken: set[str] | None) -> For:
     row = update_row(loop.body)
     if row is None:
         return loop
-    row = tuple(_selected(part) if isinstance(part, Store) else part for part in row)
+    row = tuple(selected_sum(part) if isinstance(part, Store) else part for part in row)
     values = {part.name: part.value for part in row if isinstance(part, Let)}
     conditions = [update_condition(row, at, values) for at in range(len(row))]
     for cond in dict.fromkeys(cond for cond in conditions if cond is not None):
@@ -140,19 +141,6 @@ def _in_strips(loop: For, test: LaneTest, taken: set[str]) -> For:
     rest = replace(loop, start=strip, copies=1)
     body = If(Binary("le", end, loop.stop), asked, rest)
     return replace(loop, var=strip.name, body=body, step=Const(_AT_ONCE))
-
-
-def _selected(store: Store) -> Store:
-    """A sum under a condition as a selection: s + (e if c else -0.0) is s + e if c, else s."""
-    own = Load(store.buffer, store.index, store.value.dtype)
-    match store.value:
-        case Binary(op="add" | "sub" as op, x=x, y=Select(cond=cond, x=e, y=Const() as none)) if (
-            x == own
-            and own.dtype.is_float
-            and repr(none.value) == ("-0.0" if op == "add" else "0.0")
-        ):
-            return replace(store, value=Select(cond, Binary(op, x, e), own))
-    return store
 
 
 def _conditions(loop: For, stores: Sequence[Store]) -> Iterator[Expr]:

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from loopwright.ir.expr import Binary, Call, Expr, Load, Var
+from loopwright.ir.expr import Binary, Call, Const, Expr, Load, Select, Var
 from loopwright.ir.loops import Block, Let, Stmt, Store
 from loopwright.ir.visit import loads, names, rewrite, update_conditions
 from loopwright.lower.build import seq
+from loopwright.lower.values.plain_reductions import is_product
 from loopwright.lower.values.rare_calls import CALLED
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "meet",
     "names_through",
     "nested",
+    "selected_sum",
     "update_condition",
     "update_row",
     "with_values",
@@ -128,3 +130,20 @@ def is_dear(expr: Expr) -> bool:
         case Binary(op="div"):
             return expr.dtype.is_float
     return False
+
+
+def selected_sum(store: Store) -> Store:
+    """A sum under a condition as a selection: s + (e if c else -0.0) is s + e if c, else s.
+
+    Not of a product, which would be rounded with the sum then (ADR 55).
+    """
+    own = Load(store.buffer, store.index, store.value.dtype)
+    match store.value:
+        case Binary(op="add" | "sub" as op, x=x, y=Select(cond=cond, x=e, y=Const() as none)) if (
+            x == own
+            and own.dtype.is_float
+            and not is_product(e)
+            and repr(none.value) == ("-0.0" if op == "add" else "0.0")
+        ):
+            return replace(store, value=Select(cond, Binary(op, x, e), own))
+    return store

@@ -38,7 +38,7 @@ from loopwright.transform.interval_rows import WalkRows
 from loopwright.transform.reschedule import Reschedule
 from loopwright.transform.split_update import SplitUpdate
 from loopwright.transform.step import Step
-from loopwright.transform.update_order import ExchangeTerms, UpdateLast
+from loopwright.transform.update_order import ExchangeTerms, UpdateLast, next_update
 
 __all__ = ["plan_interval_tables"]
 
@@ -59,9 +59,10 @@ def plan_interval_tables(
     drafts = {tuple(draft.steps): draft for draft in (plain, forwarded, _in_place(forwarded))}
     tables = [draft for draft in drafts.values() if _is_made_a_table(draft)]
     best = None
-    least = _CLEARLY * _seconds(schedule, machine) if tables else 0.0
-    for draft in tables:
-        seconds = _seconds(draft.schedule, machine, is_new=True)
+    prices = [_seconds(draft.schedule, machine, is_new=True) for draft in tables]
+    found = any(map(math.isfinite, prices))
+    least = _CLEARLY * _seconds(schedule, machine) if found else 0.0
+    for draft, seconds in zip(tables, prices, strict=True):
         if seconds < least:
             best, least = draft, _AS_GOOD * seconds
     if best is None:
@@ -95,7 +96,9 @@ def _forwarded(draft: Draft) -> Draft:
     for name, using in _scalars(draft.schedule):
         read = [access.array for access in using[0].reads] if using else []
         of_two = any(read.count(array) > 1 for array in tables)
-        if len(using) == 2 and using[0].write.array == name and of_two:
+        # What is gathered is gathered in a loop of its own.
+        is_gathered = using and len(using[0].iterators) > 2
+        if len(using) == 2 and using[0].write.array == name and of_two and is_gathered:
             draft.take(ForwardScalar(name))
     return draft
 
@@ -159,9 +162,8 @@ def _put_last(draft: Draft, statement: Statement, iterator: str) -> bool:
     after = draft.reach(first)
     if after is None:
         return draft.take(UpdateLast(statement.name))
-    names_after = [s.name for s in after.program.statements]
-    behind = names_after[names_after.index(statement.name) + 1]
-    return draft.take(first, UpdateLast(behind))
+    behind = next_update(after, statement.name)
+    return behind is not None and draft.take(first, UpdateLast(behind))
 
 
 def _seconds(schedule: Schedule, machine: Machine, *, is_new: bool = False) -> float:

@@ -48,6 +48,7 @@ COLUMNS = 64
 # longer rows pay for that (measured, Cascade Lake, tables of one to three arrays: 64 columns take
 # 1.5 to 3 times as long as 512, which lie within 15% of the best of sixteen shapes).
 _LONG_COLUMNS = 512
+_MOST_LONG = 6  # arrays with buffers of that length, 270 KB of the stack each in double
 _LEAST_LANES = 2
 _WORTH = 0.9  # of the time of the source order: what diagonals may take
 _LEAST_ROWS = 2 * ROWS
@@ -124,7 +125,14 @@ def by_diagonals(draft: Draft, machine: Machine, band: Band) -> list[Step]:
     for free in (Simd(inner.loop), Parallel(band.loop)):
         if draft.reach(*copies, free) is not None:
             return []
-    steps = [*copies, Diagonals(band.loop, inner.loop, ROWS, columns_of(machine))]
+    accesses = {
+        x.array
+        for name in inner.statements
+        for s in (draft.schedule.program.statement(name),)
+        for x in (s.write, *s.reads)
+    }
+    columns = columns_of(machine) if len(accesses) <= _MOST_LONG else COLUMNS
+    steps = [*copies, Diagonals(band.loop, inner.loop, ROWS, columns)]
     after = draft.reach(*steps)
     if after is None:
         return []
