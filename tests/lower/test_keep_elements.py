@@ -21,7 +21,7 @@ from loopwright.ir.text import nest_text, stmt_text
 from loopwright.lower.passes import lower_schedule
 from loopwright.lower.values.keep_elements import keep_elements
 from loopwright.lower.values.predictive_commoning import carry_chosen
-from loopwright.transform.loop_marks import PrefetchRows, Simd
+from loopwright.transform.loop_marks import PrefetchRows, Simd, Vectorize
 from loopwright.transform.plan import apply_plan
 from loopwright.transform.step import Step
 from oracle import assert_same
@@ -103,6 +103,20 @@ def test_a_chosen_load_is_a_chosen_number() -> None:
     guessed = keep_elements(vectors, may_guess=Const(1))
     assert " = b[j + 1]\n" in stmt_text(guessed.body)
     assert_same(source, guessed, {"n": 5})
+
+
+def test_lanes_of_a_vector_load_what_data_choose() -> None:
+    """Where no parameter has a say: compilers take lanes that choose between loads one by one."""
+    source = row(("a[j]", "b[j + 1] if c[j] > 0 else a[j]"))
+    lanes = lower_schedule(apply_plan(source, (Vectorize("j", 4),)))
+    assert "vector for" in stmt_text(lanes.body)
+    assert keep_elements(lanes) == lanes
+    assert keep_elements(lanes, may_guess=Var("n") < 8) == lanes
+    guessed = keep_elements(lanes, may_guess=Const(1))
+    found = stmt_text(guessed.body).split("vector for")[1].split("for j")[0]
+    assert "= b[" in found
+    for n in (3, 4, 9):
+        assert_same(source, guessed, {"n": n})
 
 
 def test_where_parameters_decide_there_are_two_loops() -> None:

@@ -47,6 +47,7 @@ __all__ = ["keep_elements"]
 
 _MOST_AHEAD = 12  # elements that an iteration loads before its first store; more would be spilled
 _MOST_KEPT = 16  # elements that a loop keeps
+_LANES = (Mark.SIMD, Mark.VECTOR)  # loops that compilers are to take in vectors
 
 
 def keep_elements(nest: LoopNest, *, may_guess: Expr | None = None) -> LoopNest:
@@ -70,9 +71,11 @@ def keep_elements(nest: LoopNest, *, may_guess: Expr | None = None) -> LoopNest:
     taken = bound_names(nest)
 
     def visit(stmt: Stmt) -> Stmt:
-        if not isinstance(stmt, For) or stmt.mark not in (Mark.SERIAL, Mark.SIMD):
+        if not isinstance(stmt, For) or stmt.mark not in (Mark.SERIAL, *_LANES):
             return stmt
         keeper = _Keeper(stmt, taken, nest.reassoc, may_guess)
+        if stmt.mark is Mark.VECTOR:
+            return keeper.lanes() if is_straight_line(stmt.body) else stmt
         if stmt.until is not None:
             return stmt
         return keeper.loop() if is_straight_line(stmt.body) else keeper.branches()
@@ -106,6 +109,14 @@ class _Keeper:
         if not guessed or self.may_guess is None or isinstance(self.may_guess, Const):
             return whole
         return If(self.may_guess, whole, self._with_names(row, plain, kept, set()))
+
+    def lanes(self) -> Stmt:
+        """Lanes of a vector, with names for what data choose to load and all lanes may load."""
+        plain = _row(self.stmt.body, self.taken)
+        guessed = self._guessed(plain, {})
+        if not guessed or not isinstance(self.may_guess, Const):
+            return self.stmt
+        return self._with_names(plain, plain, {}, guessed)
 
     def _with_names(
         self,
@@ -231,7 +242,7 @@ class _Keeper:
         is_sum = any(_element(store) in kept or not store.index for store in stores) and all(
             store.value.dtype.kind in "iub" for store in stores
         )
-        if self.may_guess is None or not (is_sum or self.stmt.mark is Mark.SIMD):
+        if self.may_guess is None or not (is_sum or self.stmt.mark in _LANES):
             return set()
         certain = {load for item in row for load in _certain(item)}
         return {load for load in _loads(row) if load.index} - certain
