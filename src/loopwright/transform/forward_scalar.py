@@ -13,7 +13,7 @@ from loopwright.ir.schedule_tree import nodes_of
 from loopwright.ir.visit import names, rewrite, substitute
 from loopwright.lazy_dataclass import dataclass
 from loopwright.transform.scalar_life import is_local_scalar, life_of, with_statements
-from loopwright.transform.schedule_legality import initial_schedule
+from loopwright.transform.schedule_legality import is_in_source_order
 from loopwright.transform.step import Step, refuse
 
 __all__ = ["ForwardScalar"]
@@ -39,7 +39,7 @@ class ForwardScalar(Step):
 
     def apply(self, schedule: Schedule) -> Schedule:
         program = schedule.program
-        if not schedule.tree.plain_is_equal(initial_schedule(program).tree) or schedule.marks:
+        if not is_in_source_order(schedule):
             refuse(self, "values are forwarded in the source order only")
         if not is_local_scalar(program, self.scalar):
             refuse(self, f"there is no local scalar '{self.scalar}'")

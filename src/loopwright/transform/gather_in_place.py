@@ -20,7 +20,7 @@ from loopwright.transform.scalar_life import (
     life_of,
     with_statements,
 )
-from loopwright.transform.schedule_legality import initial_schedule
+from loopwright.transform.schedule_legality import is_in_source_order
 from loopwright.transform.step import Step, refuse
 
 __all__ = ["GatherInPlace"]
@@ -47,7 +47,7 @@ class GatherInPlace(Step):
 
     def apply(self, schedule: Schedule) -> Schedule:
         program = schedule.program
-        if not schedule.tree.plain_is_equal(initial_schedule(program).tree) or schedule.marks:
+        if not is_in_source_order(schedule):
             refuse(self, "values are gathered in place in the source order only")
         if not is_local_scalar(program, self.scalar):
             refuse(self, f"there is no local scalar '{self.scalar}'")

@@ -31,7 +31,7 @@ from loopwright.ir.visit import fresh_name, linear_terms, rewrite, substitute
 from loopwright.lazy_dataclass import dataclass
 from loopwright.transform.schedule_legality import (
     find_band,
-    initial_schedule,
+    is_in_source_order,
     reordered,
     with_private,
 )
@@ -61,7 +61,7 @@ class WalkRows(Step):
 
     def apply(self, schedule: Schedule) -> Schedule:
         program = schedule.program
-        if not schedule.tree.plain_is_equal(initial_schedule(program).tree) or schedule.marks:
+        if not is_in_source_order(schedule):
             refuse(self, "tables are walked by rows in the source order only")
         root = nodes_of(schedule)
         outer, inner = (find_band(self, schedule, root, x) for x in (self.lengths, self.begins))

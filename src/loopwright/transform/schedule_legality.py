@@ -49,6 +49,7 @@ __all__ = [
     "escaping_flow",
     "find_band",
     "initial_schedule",
+    "is_in_source_order",
     "open_bands",
     "privatized_dependences",
     "reordered",
@@ -104,6 +105,12 @@ def initial_schedule(program: Program) -> Schedule:
     if unique is root:
         return Schedule(program, program.schedule)
     return Schedule(program, write_tree(program.schedule.get_domain(), unique))
+
+
+def is_in_source_order(schedule: Schedule) -> bool:
+    """Whether nothing was done to the loops of a schedule's program yet."""
+    source = initial_schedule(schedule.program).tree
+    return bool(schedule.tree.plain_is_equal(source)) and not schedule.marks
 
 
 def restarted(schedule: Schedule) -> Schedule:

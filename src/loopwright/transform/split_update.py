@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import ClassVar
 
-from loopwright.analysis.dependences import access_map
 from loopwright.analysis.update_statements import is_exchangeable, joined, operands
 from loopwright.ir.analysis_manager import AnalysisManager
 from loopwright.ir.expr import Expr, Var
 from loopwright.ir.islkit import affine_map, isl
-from loopwright.ir.program import Access, Program, Statement
+from loopwright.ir.program import Program, Statement
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.schedule_tree import (
     Band,
@@ -24,10 +23,11 @@ from loopwright.ir.schedule_tree import (
     statements_in,
     write_tree,
 )
-from loopwright.ir.visit import fresh_name, loads
+from loopwright.ir.visit import fresh_name
 from loopwright.lazy_dataclass import dataclass
-from loopwright.transform.schedule_legality import initial_schedule
+from loopwright.transform.schedule_legality import is_in_source_order
 from loopwright.transform.step import Step, refuse
+from loopwright.transform.update_order import may_read_own
 
 __all__ = ["SplitUpdate"]
 
@@ -55,14 +55,14 @@ class SplitUpdate(Step):
         own = next((s for s in program.statements if s.name == self.statement), None)
         if own is None:
             refuse(self, f"there is no statement '{self.statement}'")
-        if not schedule.tree.plain_is_equal(initial_schedule(program).tree) or schedule.marks:
+        if not is_in_source_order(schedule):
             refuse(self, "updates are split in the source order only")
         found = _terms(program, own)
         if found is None or self.term not in (0, 1):
             refuse(self, f"{self.statement} does not set its element to two terms")
         op, terms = found
         first, behind = terms[1 - self.term], terms[self.term]
-        if _reads_own(program, own, behind):
+        if may_read_own(program, own, behind):
             refuse(self, f"term {self.term} of {self.statement} reads the element")
         taken = {s.name for s in program.statements}
         name = fresh_name(self.statement, taken)
@@ -98,18 +98,6 @@ def _terms(program: Program, statement: Statement) -> tuple[str, tuple[Expr, Exp
     if found is None or statement.value.dtype != dtype:
         return None
     return found if is_exchangeable(found[0], dtype, program) else None
-
-
-def _reads_own(program: Program, own: Statement, term: Expr) -> bool:
-    """Whether a term may read the element that its statement writes."""
-    written = access_map(program, own, own.write)
-    reads = [x for x in loads(term) if x.array == own.write.array]
-    return any(
-        not access_map(program, own, Access(x.array, x.index, x.dtype))
-        .intersect(written)
-        .is_empty()
-        for x in reads
-    )
 
 
 def _twin(own: Statement, name: str) -> isl.UnionMap:

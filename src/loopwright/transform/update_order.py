@@ -10,6 +10,7 @@ from typing import ClassVar
 from loopwright.analysis.dependences import access_map
 from loopwright.analysis.update_statements import Update, exchangeable_update, joined
 from loopwright.ir.analysis_manager import AnalysisManager
+from loopwright.ir.expr import Expr
 from loopwright.ir.islkit import isl
 from loopwright.ir.program import Access, Program, Statement
 from loopwright.ir.schedule import Schedule
@@ -26,10 +27,10 @@ from loopwright.ir.schedule_tree import (
 from loopwright.ir.visit import loads, substitute
 from loopwright.lazy_dataclass import dataclass
 from loopwright.transform.scalar_life import Iteration
-from loopwright.transform.schedule_legality import initial_schedule
+from loopwright.transform.schedule_legality import is_in_source_order
 from loopwright.transform.step import Step, refuse
 
-__all__ = ["ExchangeTerms", "UpdateLast", "next_update"]
+__all__ = ["ExchangeTerms", "UpdateLast", "may_read_own", "next_update"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ class UpdateLast(Step):
         program = schedule.program
         if self.statement not in {statement.name for statement in program.statements}:
             refuse(self, f"there is no statement '{self.statement}'")
-        if not schedule.tree.plain_is_equal(initial_schedule(program).tree) or schedule.marks:
+        if not is_in_source_order(schedule):
             refuse(self, "updates change places in the source order only")
         place = _place(nodes_of(schedule), self.statement, ())
         if place is None:
@@ -84,8 +85,8 @@ class ExchangeTerms(Step):
 
     rewrite:  x[j] = f; x[j] = x[j] op g  ->  x[j] = g; x[j] = x[j] op f
     needs:    the source order; a statement that sets an element, and directly behind it in the same
-              iteration an update of the element by an operator that may be reordered; f does not
-              read the element
+              iteration an update of the element by an operator that may be reordered; neither
+              f nor g reads the element
     refuses:  IllegalStep with what is missing
     """
 
@@ -97,7 +98,7 @@ class ExchangeTerms(Step):
         program = schedule.program
         if self.statement not in {statement.name for statement in program.statements}:
             refuse(self, f"there is no statement '{self.statement}'")
-        if not schedule.tree.plain_is_equal(initial_schedule(program).tree) or schedule.marks:
+        if not is_in_source_order(schedule):
             refuse(self, "terms change places in the source order only")
         place = _place(nodes_of(schedule), self.statement, ())
         found = None if place is None else place.updated_next(program)
@@ -112,13 +113,9 @@ class ExchangeTerms(Step):
             refuse(self, f"{own.name} and {other.name} run in loops of their own")
         if tuple(substitute(x, there) for x in own.write.index) != other.write.index:
             refuse(self, f"{own.name} and {other.name} write other elements")
-        written = access_map(program, own, own.write)
-        old = (access_map(program, own, x) for x in own.reads if x.array == own.write.array)
-        if not all(read.intersect(written).is_empty() for read in old):
+        if may_read_own(program, own, own.value):
             refuse(self, f"{own.name} reads the element that it sets")
-        written = access_map(program, other, other.write)
-        terms = (access_map(program, other, x) for x in _terms(update, other))
-        if not all(read.intersect(written).is_empty() for read in terms):
+        if may_read_own(program, other, update.value):
             refuse(self, f"the term of {other.name} may be the element that it updates")
         behind = joined(update.op, other.write.load(), substitute(own.value, there))
         made = {
@@ -138,6 +135,13 @@ class ExchangeTerms(Step):
             place = _place(nodes_of(schedule), statement.name, ())
             if place is not None and place.updated_next(schedule.program) is not None:
                 yield cls(statement.name)
+
+
+def may_read_own(program: Program, own: Statement, term: Expr) -> bool:
+    """Whether a term may read the element that its statement writes, by whatever subscripts."""
+    written = access_map(program, own, own.write)
+    reads = (Access(x.array, x.index, x.dtype) for x in loads(term) if x.array == own.write.array)
+    return any(not access_map(program, own, x).intersect(written).is_empty() for x in reads)
 
 
 def next_update(schedule: Schedule, statement: str) -> str | None:
