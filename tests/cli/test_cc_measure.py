@@ -181,6 +181,59 @@ def test_libraries_compute_the_same(source: Path, verdicts: dict[str, Any]) -> N
                     np.testing.assert_allclose(one, same, rtol=1e-14)
 
 
+CHOICES = """
+void choose(int n, int k, double a[n][k], double w[k], double c[n], int pick[n]) {
+#pragma scop
+  for (int i = 0; i < n; i++) {
+    double best = exp(a[i][0] * w[0] + c[i] * a[i][1]);
+    pick[i] = 0;
+    for (int j = 1; j < k; j++)
+      if (exp(a[i][j] * w[j] + c[i] * a[i][1]) < best) {
+        best = exp(a[i][j] * w[j] + c[i] * a[i][1]);
+        pick[i] = j;
+      }
+  }
+#pragma endscop
+}
+"""
+
+
+def test_choices_by_last_bits_are_compared_without_them(
+    tmp_path: Path, verdicts: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is told as wrong is compared again in libraries that round as the text does."""
+    path = tmp_path / "choose.c"
+    path.write_text("#include <math.h>\n" + CHOICES)
+    usual = race_c.examine
+
+    def examine(worker: Worker, plan: Plan, limits: Limits, budget: float) -> Outcome:
+        outcome = usual(worker, plan, limits, budget)
+        exact = verdicts["tasks"][-1].exact
+        return outcome if exact else Outcome(plan, "wrong", "another result than the text's")
+
+    monkeypatch.setattr(race_c, "examine", examine)
+    told = raced(path)[0].told
+    task = verdicts["tasks"][-1]
+    assert task.exact
+    assert "the plan is kept" in told or "the source order is kept" in told
+    random = np.random.default_rng(3)
+    bench = task.bench()
+    values = [random.random(x.shape) for x in bench.arrays()[:3]]
+    results = []
+    for plan, _ in task.exact:
+        run = bench.build(plan)
+        for array, value in zip(bench.arrays(), values, strict=False):
+            array[...] = value
+        run()
+        results.append(bench.results()[-1].copy())
+    assert len(results) > 1
+    assert len(np.unique(results[0])) > 1
+    assert all(np.array_equal(results[0], other) for other in results[1:])
+    verdicts["tasks"].clear()
+    monkeypatch.setattr(race_c, "examine", lambda *_: Outcome(_[1], "wrong", "another result"))
+    assert "the text is kept: by the plan another result" in raced(path)[0].told
+
+
 def test_plans_that_are_no_longer_run_are_restored(source: Path, verdicts: dict[str, Any]) -> None:
     """Variables of a file are written in the libraries of all plans, which stay loaded."""
     raced(source, "c", size="7")

@@ -7,12 +7,18 @@
 Each is the file as `cc` would write it, translated by the system's compiler and run in a child
 process on the same arrays, in turns with the region as it stands. Of those whose results are the
 same and that are faster by more than 2% and the noise the fastest is kept; else the text is.
+
+Compilers fuse products with sums as they like, and functions of ours round otherwise than the
+library's. Where such a last bit decides which of two integers is stored, results differ beyond
+rounding though nothing is wrong: what differs is compared again as built without fusing and with
+the library's functions, where a legal order of the loops has every bit of the text.
 """
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -55,7 +61,7 @@ class RegionRace:
     told: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Contender:
     """What could be made of a region."""
 
@@ -73,6 +79,8 @@ class LibraryTask:
     kinds: tuple[str, ...]  # of the parameters: the name of a dtype; "" for an array
     values: tuple[Any, ...]
     globals: tuple[tuple[str, Array], ...]  # the file's variables, with values to begin with
+    # Likewise, but built so that they round as the text says: their results are compared then.
+    exact: tuple[tuple[Plan, bytes], ...] = ()
 
     def bench(self) -> LibraryBench:
         """The arrays of the call."""
@@ -92,29 +100,40 @@ class LibraryBench:
         self._places: list[list[Array]] = []  # of the file's variables, in each library as bytes
 
     def build(self, plan: Plan) -> Run:
-        """The function as the library of a plan has it."""
-        task = self._task
-        code = next(code for other, code in task.libraries if other == plan)
-        library = load_library(code)
-        function = function_at(_pointer(library, task.function), *map(_ctype, task.kinds))
-        values = [data_address(x) if isinstance(x, np.ndarray) else x for x in task.values]
-        shared = self._own[len(self._own) - len(task.globals) :]
-        places = [
-            memory_at(_pointer(library, name), x.nbytes)
-            for (name, _), x in zip(task.globals, shared, strict=True)
-        ]
-        # All are restored, those of a plan that is no longer run too: they keep its library.
-        self._places.append(places)
+        """The function as the library of a plan has it; what is compared may be another's."""
+        task, shared = self._task, self._shared
+        fast, own = self._loaded(next(code for other, code in task.libraries if other == plan))
+        exact = next((code for other, code in task.exact if other == plan), None)
+        function, places = (fast, own) if exact is None else self._loaded(exact)
 
         def run() -> None:
             for place, x in zip(places, shared, strict=True):
                 place[...] = x.reshape(-1).view(np.uint8)
-            function(*values)
+            function()
             for place, x in zip(places, shared, strict=True):
                 x.reshape(-1).view(np.uint8)[...] = place
 
-        run.timed = partial(function, *values)  # type: ignore[attr-defined]  # see timed_pair
+        run.timed = fast  # type: ignore[attr-defined]  # see timed_pair
         return run
+
+    @property
+    def _shared(self) -> list[Array]:
+        """The file's variables, as they are outside of libraries."""
+        return self._own[len(self._own) - len(self._task.globals) :]
+
+    def _loaded(self, code: bytes) -> tuple[Run, list[Array]]:
+        """The call as a library has it, and where its variables of the file lie."""
+        task = self._task
+        library = load_library(code)
+        function = function_at(_pointer(library, task.function), *map(_ctype, task.kinds))
+        values = [data_address(x) if isinstance(x, np.ndarray) else x for x in task.values]
+        places = [
+            memory_at(_pointer(library, name), x.nbytes)
+            for (name, _), x in zip(task.globals, self._shared, strict=True)
+        ]
+        # All are restored, those of a plan that is no longer run too: they keep its library.
+        self._places.append(places)
+        return partial(function, *values), places
 
     def restore(self) -> None:
         for array, first in zip(self._own, self._first, strict=True):
@@ -161,9 +180,9 @@ def race_regions(
     those to come are by their plans. A function that cannot be run alone is left to the model.
     """
 
-    def contender(name: str, region: CRegion, planner: Planner) -> _Contender:
+    def contender(name: str, region: CRegion, planner: Planner, own: bool = library) -> _Contender:
         made = optimise_region(
-            file, region, planner, machine, target=target, reassoc=reassoc, library=library
+            file, region, planner, machine, target=target, reassoc=reassoc, library=own
         )
         return _Contender(name, planner, made)
 
@@ -188,10 +207,10 @@ def race_regions(
             continue
         try:
             call = _ExampleCall(file, path, region.function, sizes, default, cpp_args)
+            built = partial(_library, file, call, target, cpp_args, path.parent)
             libraries = tuple(
-                (each.made.plan, _library(file, call, texts, target, cpp_args, path.parent))
+                (each.made.plan, built([*kept[:place], each.made, *kept[place + 1 :]]))
                 for each in (text, *rivals)
-                for texts in ([*kept[:place], each.made, *kept[place + 1 :]],)
             )
         except LoopwrightError as error:
             if isinstance(error, UsageError) and "has no parameter" in str(error):
@@ -200,15 +219,34 @@ def race_regions(
             found.append(RegionRace(region, plan.planner, told))
             continue
         task = LibraryTask(region.function, libraries, call.kinds, call.values, call.globals)
-        with Worker(task, text.made.plan) as worker:
-            outcomes = [
-                (rival, examine(worker, rival.made.plan, limits or Limits(), _SECONDS))
-                for rival in rivals
-            ]
+        outcomes = _raced(task, text, rivals, limits)
+        unequal = [rival for rival, outcome in outcomes if outcome.state == "wrong"]
+        if unequal and not reassoc:
+            rounded = [contender(x.name, region, x.planner, True) for x in unequal]
+            exact = tuple(
+                (plan, built([*kept[:place], made, *kept[place + 1 :]], "-ffp-contract=off"))
+                for plan, made in (
+                    (text.made.plan, text.made),
+                    *((x.made.plan, y.made) for x, y in zip(unequal, rounded, strict=True)),
+                )
+            )
+            again = dict(_raced(replace(task, exact=exact), text, unequal, limits))
+            outcomes = [(rival, again.get(rival, outcome)) for rival, outcome in outcomes]
         winner, told = _judged(text, plan, outcomes)
         found.append(RegionRace(region, winner.planner, f"{told}{call.place}"))
         kept[place] = winner.made
     return found
+
+
+def _raced(
+    task: LibraryTask, text: _Contender, rivals: Sequence[_Contender], limits: Limits | None
+) -> list[tuple[_Contender, Outcome]]:
+    """What becomes of each rival beside the text."""
+    with Worker(task, text.made.plan) as worker:
+        return [
+            (rival, examine(worker, rival.made.plan, limits or Limits(), _SECONDS))
+            for rival in rivals
+        ]
 
 
 def _different(text: _Contender, others: Sequence[_Contender]) -> list[_Contender]:
@@ -235,6 +273,7 @@ def _judged(
         if verdict.is_far_faster or (verdict.is_faster and verdict.gain >= 1 + LEAST_RACE_GAIN)
     ]
     times = "".join(f"{_time(verdict.seconds)} by {rival.name}, " for rival, verdict in measured)
+    times += "".join(f"{_not_measured(*one)}, " for one in outcomes if one[1].verdict is None)
     base = min((verdict.base_seconds for _, verdict in measured), default=0.0)
     if worth:
         winner, verdict = max(worth, key=lambda one: one[1].gain)
@@ -334,17 +373,18 @@ def _begun(variable: CVariable, value: Array) -> Array:
 def _library(
     file: CFile,
     call: _ExampleCall,
-    results: list[Optimised],
     target: str,
     cpp_args: Sequence[str],
     folder: Path,
+    results: list[Optimised],
+    *extra: str,
 ) -> bytes:
     """The file with these regions as a library; variables at its end tell the addresses."""
     compiler = find_compiler()
     lines = [f"void *{_SYMBOL}{call.name} = (void *){call.name};"]
     lines += [f"void *{_SYMBOL}{x} = (void *)&{x};" for x, _ in call.globals]
     text = spliced(file, results).decode(file.encoding) + "\n" + "\n".join(lines) + "\n"
-    flags = [*tuning_flags(compiler, openmp=target == "openmp"), *cpp_args, "-w"]
+    flags = [*tuning_flags(compiler, openmp=target == "openmp"), *cpp_args, "-w", *extra]
     flags += ["-iquote", str(folder)]
     if compiler.accepts("-Wl,-Bsymbolic"):
         flags.append("-Wl,-Bsymbolic")  # else a function of the process might take its place
