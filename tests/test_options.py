@@ -95,7 +95,7 @@ def test_unknown_variable_is_told() -> None:
     assert str(told[0].message) == (
         "LOOPWRIGHT_THREADS is not a Loopwright option and has no effect; the options are "
         "LOOPWRIGHT_CACHE_DIR, LOOPWRIGHT_CACHE, LOOPWRIGHT_DATA_DIR, LOOPWRIGHT_RECORDS, "
-        "LOOPWRIGHT_RACE, LOOPWRIGHT_NUM_THREADS, LOOPWRIGHT_INTERPRET, "
+        "LOOPWRIGHT_RACE, LOOPWRIGHT_RACE_COMPILER, LOOPWRIGHT_NUM_THREADS, LOOPWRIGHT_INTERPRET, "
         "LOOPWRIGHT_BOUNDSCHECK, LOOPWRIGHT_DUMP, LOOPWRIGHT_CPU, LOOPWRIGHT_LOG, "
         "LOOPWRIGHT_COLOR, LOOPWRIGHT_CHECK, LOOPWRIGHT_FULL_TRACEBACKS, LOOPWRIGHT_STRICT"
     )
@@ -139,7 +139,7 @@ def test_override_refuses_unknown_fields() -> None:
     assert str(caught.value) == (
         "override() takes the fields of Options\n"
         "note: found threads\n"
-        "try: one of cache_dir, cache, data_dir, records, race, "
+        "try: one of cache_dir, cache, data_dir, records, race, race_compiler, "
         "num_threads, interpret, boundscheck, dump, cpu, log, color, check, full_tracebacks, strict"
     )
 

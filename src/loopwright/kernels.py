@@ -50,6 +50,7 @@ __all__ = [
     "elementwise_nest",
     "machine_code_module",
     "nest_kernel",
+    "object_kernel",
     "recall",
     "remember",
     "stage_text",
@@ -74,7 +75,7 @@ def contraction_kernel(kernel: ContractionKernel, make: Callable[[], LoopNest]) 
     """A contraction's kernel: from memory, else from disk, else compiled from `make()`."""
     checked = options.current().boundscheck
     found = _kernels.get((repr(kernel), checked))  # as text: -0.0 is not 0.0
-    return _load(kernel, checked, make, "") if found is None else found
+    return found or _load(kernel, checked, make, "")
 
 
 def nest_kernel(key: str, make: Callable[[], LoopNest], what: str = "loops") -> CompiledKernel:
@@ -84,7 +85,19 @@ def nest_kernel(key: str, make: Callable[[], LoopNest], what: str = "loops") -> 
     """
     checked = options.current().boundscheck
     found = _kernels.get((key, checked))
-    return _load(key, checked, make, what) if found is None else found
+    return found or _load(key, checked, make, what)
+
+
+def object_kernel(key: str, make: Callable[[], Entry], what: str) -> CompiledKernel:
+    """The kernel of an object file with the entry points of ours, which `make` gives.
+
+    `key` names everything it is made from, who makes it included.
+    """
+    found = _kernels.get((key, False))
+    if found is None:
+        entry = _stored(key, make, what)  # outside of the lock: another program makes it
+        found = _linked(key, False, lambda: entry)
+    return found
 
 
 def elementwise_nest(
@@ -169,12 +182,17 @@ def machine_code_module(nest: LoopNest, machine: Machine, *, checked: bool = Fal
 def _load(
     key: ContractionKernel | str, checked: bool, make: Callable[[], LoopNest], what: str
 ) -> CompiledKernel:
-    """Object code of a nest, from disk when it is there, linked into the process."""
+    """The kernel of a nest."""
+    name = key if isinstance(key, str) else repr(key)
+    return _linked(name, checked, lambda: _entry(key, checked, make, what))
+
+
+def _linked(name: str, checked: bool, stored: Callable[[], Entry]) -> CompiledKernel:
+    """Object code, from disk when it is there, linked into the process."""
     with _lock:
-        name = key if isinstance(key, str) else repr(key)
         found = _kernels.get((name, checked))
         if found is None:
-            entry = _entry(key, checked, make, what)
+            entry = stored()
             loaded = jit.load_object(entry.code, entry_symbols(ENTRY))
             found = _kernels[name, checked] = _kernel(loaded, entry.header)
         return found

@@ -38,6 +38,7 @@ class Options:
     data_dir: str | None = None  # absolute path of tuning records; None: the platform's place
     records: bool = True  # take plans that tuning has recorded
     race: bool = True  # race plans of functions that are called often against the source order
+    race_compiler: bool = True  # also against code of the C compiler, where there is one
     num_threads: int | None = None  # workers of a kernel; None: the cores this process may use
     interpret: bool = False  # run the oracle instead of compiled code
     boundscheck: bool = False  # check every access of compiled code
@@ -208,6 +209,7 @@ _READERS: dict[str, Callable[[str, str], object]] = {
     "data_dir": _absolute,
     "records": _flag,
     "race": _flag,
+    "race_compiler": _flag,
     "num_threads": _threads,
     "interpret": _flag,
     "boundscheck": _flag,

@@ -21,7 +21,15 @@ from loopwright.backends.c_text.c_choices import (
     choices_by_bits,
     no_choices,
 )
-from loopwright.backends.c_text.c_dialect import ATHREAD, CUDA, OPENCL, OPENMP, C, Dialect
+from loopwright.backends.c_text.c_dialect import (
+    ATHREAD,
+    C_AS_WRITTEN,
+    CUDA,
+    OPENCL,
+    OPENMP,
+    C,
+    Dialect,
+)
 from loopwright.backends.c_text.c_elementary import has_far_numbers
 from loopwright.backends.c_text.c_far_numbers import Functions, taken_in_vectors
 from loopwright.backends.c_text.c_module import emit_c
@@ -33,10 +41,10 @@ from loopwright.diagnostics import UsageError
 from loopwright.faults import FAULTS, survive
 from loopwright.ir.device import DeviceProgram
 from loopwright.ir.dtypes import DType
-from loopwright.ir.expr import Call, Const, Expr
+from loopwright.ir.expr import REAL_INSTRUCTIONS, Binary, Call, Const, Expr
 from loopwright.ir.grid_check import require_fit
 from loopwright.ir.islkit import bounded, isl
-from loopwright.ir.loops import Buffer, For, LoopNest, Mark, Stmt, Store
+from loopwright.ir.loops import Alloc, Buffer, For, LoopNest, Mark, Space, Stmt, Store
 from loopwright.ir.machine import Machine
 from loopwright.ir.mesh_machine import MeshMachine
 from loopwright.ir.module import Module
@@ -59,6 +67,7 @@ from loopwright.lower.values.elements_apart import run_elements_singly
 from loopwright.lower.values.extremes import takes_extremes
 from loopwright.lower.values.extremes_in_lanes import extremes_in_lanes
 from loopwright.lower.values.functions_apart import functions_apart
+from loopwright.lower.values.fuse_products import fuse_products
 from loopwright.lower.values.keep_elements import keep_elements
 from loopwright.lower.values.kept_copies import write_out_kept
 from loopwright.lower.values.kept_sums import gathers_in_memory
@@ -84,6 +93,7 @@ __all__ = [
     "Target",
     "mesh_function",
     "tells_more",
+    "text_with_bits",
     "told_to_c",
 ]
 
@@ -235,6 +245,42 @@ def _c(dialect: Dialect) -> Callable[[Program, LoopNest, Any], Module]:
         return emit_c(kept, dialect, shapes=_shapes(program), origin=origins(program))
 
     return emit
+
+
+def text_with_bits(program: Program, nest: LoopNest, machine: Machine) -> Module | None:
+    """C of a nest that has the bits of its machine code, where nothing is fused by its compiler.
+
+    For arrays without gaps. None for nests that machine code computes otherwise: with threads,
+    with kernels of contractions, regrouped, or with functions that are no single instructions.
+    """
+    if not (nest.leave_to_llvm and _has_bits_of_c(nest)) or nest.reassoc:
+        return None
+    plain = replace(nest, scalars=program.params)
+    kept = told_to_c(program, plain, machine, library=True)
+    fused = fuse_products(kept) if "fma" in machine.features and nest.fuses else kept
+    return emit_c(fused, C_AS_WRITTEN, shapes=_shapes(program), origin=origins(program))
+
+
+# Functions that every compiler computes as the standard of floating numbers says.
+_EXACT = REAL_INSTRUCTIONS | {"sqrt", "floor", "ceil", "fma", "min_number", "max_number"}
+_EXACT |= {"add_sat", "dot"}
+
+
+def _has_bits_of_c(nest: LoopNest) -> bool:
+    """Whether a nest is for one thread, of numbers and functions that all compilers agree on."""
+    own = list(statements(nest.body))
+    buffers = [*nest.buffers, *(s.buffer for s in own if isinstance(s, Alloc))]
+    nodes = [node for s in own for value in expressions(s) for node in walk(value)]
+    return (
+        not any(isinstance(s, For) and s.mark is Mark.PARALLEL for s in own)
+        and not any(b.space is Space.TABLE for b in buffers)
+        and not any(b.dtype.is_complex or (b.dtype.is_float and b.dtype.bits < 32) for b in buffers)
+        and not any(
+            (isinstance(x, Call) and x.function not in _EXACT)
+            or (isinstance(x, Binary) and x.op == "pow" and not x.dtype.is_integer)
+            for x in nodes
+        )
+    )
 
 
 def _kernels(dialect: Dialect) -> Callable[[Program, LoopNest, Any], Module]:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -125,6 +126,84 @@ def test_the_faster_is_kept(plan: float, rival: float, winner: str, gain: bool) 
     assert kept.is_faster is gain
     assert kept.base_seconds == pytest.approx(plan)
     assert kept.seconds == pytest.approx(rival)
+
+
+def chain(course: Course, *others: float) -> dict[str, Callable[..., None]]:
+    """Has rivals with these times follow the first one; their codes by name."""
+    codes = {str(k): course._code(str(k), seconds) for k, seconds in enumerate(others)}
+
+    def maker(k: int) -> Callable[[], Rival | None]:
+        then = maker(k + 1) if k + 1 < len(others) else None
+        return lambda: Rival(codes[str(k)], str(k), 1.0, course.kept.append, then)
+
+    first = Rival(course.rival, "the source order", course.ratio, course.kept.append, maker(0))
+    course.race._prepare = lambda: first
+    return codes
+
+
+@pytest.mark.parametrize(
+    ("plan", "rival", "others", "winner"),
+    [
+        (10 * MS, 5 * MS, (2 * MS, 4 * MS), "0"),
+        (10 * MS, 5 * MS, (6 * MS, 4 * MS), "1"),
+        (10 * MS, 50 * MS, (60 * MS, 4 * MS), "1"),
+        (3 * MS, 5 * MS, (6 * MS, 4 * MS), "plan"),
+        (10 * MS, 3 * MS, (6 * MS, 4 * MS), "rival"),
+    ],
+)
+def test_the_next_rival_meets_what_has_won(
+    plan: float, rival: float, others: tuple[float, ...], winner: str
+) -> None:
+    course = Course(plan, rival)
+    codes = chain(course, *others)
+    settled: list[Any] = []
+    course.race._settle = lambda run, *, told: settled.append((run, told))  # type: ignore[assignment]
+    for _ in range(200):
+        if not settled:
+            course.race("array")
+        course.work_off()
+    ((run, told),) = settled
+    assert run is {"plan": course.plan, "rival": course.rival, **codes}[winner]
+    assert len(course.kept) == 3
+    assert told.count("is kept") == 3
+    assert course.kept[-1].base_seconds == pytest.approx(
+        min(plan, rival, others[0]) if min(plan, rival) != others[0] else others[0]
+    )
+
+
+def test_a_race_ends_where_the_next_rival_cannot_be_made() -> None:
+    course = Course(10 * MS, 5 * MS)
+    chain(course, 1 * MS)
+    first = course.race._prepare()
+    assert first is not None
+
+    def failing() -> Rival | None:
+        raise RuntimeError("no memory")
+
+    course.race._prepare = lambda: replace(first, then=failing)
+    course.call(100)
+    course.work_off()
+    course.call(100)
+    course.work_off()
+    assert course.settled == ["rival"]
+    assert len(course.kept) == 1
+
+
+def test_calls_of_a_race_that_is_over_do_not_count() -> None:
+    """Another thread's call may end when its rival has been raced, and the next one is there."""
+    course = Course(10 * MS, 5 * MS)
+    chain(course, 1 * MS)
+    course.call(8)
+    course.work_off()
+    old = course.race._rival
+    assert old is not None
+    while course.race._rival is old:
+        course.call()
+    course.work_off()
+    assert course.race._rival is not old
+    course.race._race(old, 1, 1e-9, True)
+    assert course.race._times == ([], [])
+    assert course.race._told[0].startswith("the source order is kept")
 
 
 def test_turns_are_even() -> None:

@@ -15,15 +15,16 @@ import numpy as np
 import pytest
 
 import loopwright as lw
+from backends.c_compiled import needs_cc
 from loopwright import options
-from loopwright.calls import call_race, source_race
+from loopwright.calls import call_race, compiler_code, source_race
 from loopwright.calls.call_race import CallRace
 from loopwright.calls.compiled_program import PlannedCode
 from loopwright.calls.jit import JitFunction
 from loopwright.calls.launches import Launches
-from loopwright.diagnostics import UsageError, WrongTypeError
+from loopwright.diagnostics import ToolchainError, UsageError, WrongTypeError
 from loopwright.planner import plan_choice
-from loopwright.tuning.records import log_of_user
+from loopwright.tuning.records import best_of, log_of_user
 
 COLUMNS = """
 void f(int n, double a[n][n], double b[n][n]) {
@@ -51,7 +52,7 @@ class Track:
             self.seen.append(code)
             found = [len(self.seen) - 1]
         self.served.append(found[0])
-        self.now += self.times[min(found[0], 1)]
+        self.now += self.times[min(found[0], len(self.times) - 1)]
 
 
 @pytest.fixture
@@ -75,7 +76,8 @@ def track(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Track]:
     monkeypatch.setattr(PlannedCode, "__call__", planned)
     monkeypatch.setattr(call_race, "_clock", lambda: found.now)
     monkeypatch.setattr(call_race, "in_background", at_once)
-    with options.override(race=True, data_dir=str(tmp_path / "data")):
+    rivals = {"race": True, "race_compiler": False}
+    with options.override(**rivals, data_dir=str(tmp_path / "data")):
         yield found
 
 
@@ -124,6 +126,88 @@ def test_the_source_order_is_kept_and_remembered(track: Track) -> None:
     for _ in range(40):
         again(a, b)
     assert len(set(track.served[served:])) == 1  # no second race
+
+
+@needs_cc
+@pytest.mark.parametrize(
+    ("times", "winner", "words"),
+    [
+        ([0.02, 0.01, 0.005, 0.03], 2, "the C compiler's code of the plan is kept"),
+        ([0.02, 0.01, 0.03, 0.004], 3, "the C compiler's code of the source order is kept"),
+        ([0.02, 0.03, 0.03, 0.01], 3, "the C compiler's code of the source order is kept"),
+        ([0.02, 0.01, 0.03, 0.03], 1, "the source order is kept"),
+        ([0.02, 0.03, 0.03, 0.03], 0, "the plan is kept"),
+    ],
+)
+def test_the_c_compiler_meets_what_has_won(
+    track: Track, times: list[float], winner: int, words: str
+) -> None:
+    track.times = times
+    with options.override(race_compiler=True):
+        f = columns()
+        a, b = arrays()
+        wanted = a.copy()
+        for _ in range(120):
+            f(a, b)
+            wanted += b
+            assert a.tobytes() == wanted.tobytes()
+        assert serving(f, track) == winner
+        assert words in f.explain(a, b)
+        records = list(log_of_user())
+        assert [record.by_compiler for record in records] == [False, True, True]
+        best = best_of(records)
+        if winner == 0:
+            assert best is None
+        else:
+            assert best is not None
+            assert best.by_compiler is (winner > 1)
+            assert best.gain == pytest.approx(times[0] / times[winner])
+        # Another process begins with what has won, and does not race again.
+        again, before = columns(), len(track.seen)
+        for _ in range(60):
+            again(a, b)
+            wanted += b
+        assert a.tobytes() == wanted.tobytes()
+        assert len(track.seen) == before + 1
+        if winner > 1:
+            assert "the C compiler's code, " in again.explain(a, b)
+            assert "kernel_call" in again.inspect_asm(a, b)
+
+
+@needs_cc
+def test_without_a_compiler_its_records_are_set_aside(
+    track: Track, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    track.times = [0.02, 0.03, 0.01, 0.03]
+    with options.override(race_compiler=True, cache=False):
+        f, (a, b) = columns(), arrays()
+        for _ in range(120):
+            f(a, b)
+        assert serving(f, track) == 2
+
+        def none(name: str | None = None) -> Any:
+            raise ToolchainError(("cc",), "", "there is no C compiler here")
+
+        monkeypatch.setattr(compiler_code, "find_compiler", none)
+        again, wanted = columns(), a + b
+        again(a, b)
+        assert a.tobytes() == wanted.tobytes()
+
+
+@needs_cc
+def test_arrays_with_gaps_and_functions_are_left_to_llvm(track: Track) -> None:
+    @lw.jit(threads=1)
+    def waves(a, b):
+        for j in range(a.shape[1]):
+            for i in range(a.shape[0]):
+                a[i, j] = a[i, j] + np.exp(b[i, j])
+
+    with options.override(race_compiler=True):
+        for f, (a, b) in ((columns(), arrays()), (waves, arrays())):
+            given = (a, b) if f is waves else (a.T, b.T)
+            for _ in range(120):
+                f(*given)
+    assert not any(record.by_compiler for record in log_of_user())
 
 
 def test_a_plan_that_wins_is_not_raced_again(track: Track) -> None:
@@ -404,6 +488,7 @@ def _environment(tmp_path: Path) -> dict[str, str]:
     return {
         **os.environ,
         options.variable("race"): "1",
+        options.variable("race_compiler"): "0",
         options.variable("data_dir"): str(tmp_path / "data"),
         "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
     }

@@ -7,6 +7,8 @@
               copied: only times are compared
     settled   the faster one serves all further calls, and the race is out of their way
 
+A rival may name another, which then meets the faster of the two: it is made, and races, likewise.
+
 A trial may take long where the plan is good: it waits until the calls so far have taken as long as
 the model expects it to take, so that a race costs at most about as much as was computed before.
 
@@ -67,6 +69,8 @@ class Rival:
     name: str  # for people
     ratio: float  # how many times as long as the plan the model expects it to take
     keep: Callable[[TimeComparison], None]  # remembers how the rival did, the plan being the base
+    # Makes the next one, once `keep` was called; None: this is the last, or there is no other.
+    then: Callable[[], Rival | None] | None = None
 
 
 def checked_race(race: object) -> bool | None:
@@ -103,8 +107,11 @@ class CallRace:
         clock: Callable[[], float] | None = None,
         start: Start | None = None,
     ) -> None:
-        self._plan = plan
-        self._prepare = prepare
+        self._plan = plan  # or the rival that has replaced it
+        self._prepare: Callable[[], Rival | None] = prepare
+        self._champion = "the plan"  # its name
+        self._told: list[str] = []  # of the races so far
+        self._undecided: list[Rival] = []  # whoever takes it out decides this race
         self._settle = settle
         self._clock = _clock if clock is None else clock
         self._start = in_background if start is None else start
@@ -178,8 +185,17 @@ class CallRace:
             _tell(error)
         finally:
             if found is None:
-                self._end(told)
+                self._end("" if self._told else told)
+            else:
+                self._undecided = [found]
         self._rival = found
+
+    def _make_next(self, rival: Rival, outcome: TimeComparison) -> None:
+        """Remember a race, and make the rival of the next one."""
+        try:
+            rival.keep(outcome)
+        finally:
+            self._make()
 
     # -- the race ---------------------------------------------------------------------------------
 
@@ -192,8 +208,8 @@ class CallRace:
 
     def _race(self, rival: Rival, side: int, seconds: float, is_alone: bool) -> None:
         self._calls += 1
-        if self._calls <= rival.ratio:
-            return
+        if self._calls <= rival.ratio or rival is not self._rival:
+            return  # too early, or another call has ended this race
         self._trials += 1
         if is_alone:
             self._times[side].append(seconds)
@@ -215,21 +231,34 @@ class CallRace:
         outcome = TimeComparison(
             found.base_seconds, found.seconds, found.gain, found.noise, bool(winner)
         )
-        run = rival.run if winner else self._plan
-        kept = rival.name if winner else "the plan"
-        told = f"{kept} is kept: {1e3 * outcome.base_seconds:.3g} ms by the plan, "
-        told += f"{1e3 * outcome.seconds:.3g} ms by {rival.name}"
-        if self._end(told, run):
-            self._start(lambda: rival.keep(outcome), at_exit=True)
+        try:
+            self._undecided.pop()
+        except IndexError:
+            return
+        before = self._champion
+        self._champion = rival.name if winner else before
+        told = f"{self._champion} is kept: {1e3 * outcome.base_seconds:.3g} ms by {before}, "
+        self._told.append(f"{told}{1e3 * outcome.seconds:.3g} ms by {rival.name}")
+        self._plan = rival.run if winner else self._plan
+        if rival.then is None:
+            if self._end(""):
+                self._start(lambda: rival.keep(outcome), at_exit=True)
+            return
+        self._prepare = rival.then
+        self._recent.extend(times if winner else own)
+        self._times, self._trials, self._rival = ([], []), 0, None
+        if not self._start(lambda: self._make_next(rival, outcome)):
+            self._end("")
 
-    def _end(self, told: str, run: Run | None = None) -> bool:
-        """Let the plan, or `run`, serve all further calls; False where that is done already."""
+    def _end(self, told: str) -> bool:
+        """Let what is the plan now serve all further calls; False where that is done already."""
         try:
             self._open.pop()
         except IndexError:
             return False
-        log("tune", lambda: f"race: {told}")
-        self._settle(self._plan if run is None else run, told=told)
+        whole = "; ".join(filter(None, (*self._told, told)))
+        log("tune", lambda: f"race: {whole}")
+        self._settle(self._plan, told=whole)
         return True
 
 

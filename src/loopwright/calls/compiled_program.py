@@ -204,14 +204,14 @@ class CompiledProgram:
 
         def prepare() -> Rival | None:
             # lazy: in a thread of its own
-            from loopwright.calls.source_race import source_rival
+            from loopwright.calls.source_race import Contest, first_rival
 
             def make(source: Plan) -> PlannedCode:
                 return code.by_plan(self._program_here(), source, threads)
 
             program = self._program_here
             where = code.machine, params, key, make, lambda: code.construction(program, threads)
-            return source_rival(program, *where)
+            return first_rival(Contest(program, *where))
 
         def settle(run: _Run, *, told: str) -> None:
             if self._ready.get(sizes) is race:  # else there are other records

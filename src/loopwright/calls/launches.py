@@ -22,6 +22,11 @@ class Launches:
     temporaries: tuple[Fresh, ...]
     kernels: tuple[Launch, ...]
 
+    @property
+    def is_parallel(self) -> bool:
+        """Whether threads share some of the work."""
+        return any(kernel.threads > 1 for kernel, _ in self.kernels)
+
     def __call__(self, arrays: Arrays) -> None:
         """Run them all; `arrays` gets the temporary ones."""
         for name, shape, dtype in self.temporaries:

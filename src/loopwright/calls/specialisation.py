@@ -27,7 +27,7 @@ from loopwright.calls.arguments import (
 from loopwright.calls.call_race import CallRace, Rival
 from loopwright.calls.function_summary import FunctionSummary, compile_test
 from loopwright.calls.launches import Launches
-from loopwright.diagnostics import SourceError, UsageError
+from loopwright.diagnostics import SourceError, ToolchainError, UsageError
 from loopwright.faults import FAULTS, survive
 from loopwright.ir.contraction import Contraction
 from loopwright.ir.program import Role
@@ -214,7 +214,10 @@ class Specialisation:
         if run is None:
             run, is_recorded = self._looped(params, strides, threads)
             if not is_recorded and self._may_race():
-                run = self._raced(key, fresh, run, params, strides, threads)
+                is_plain = all(strides[name] == row_major(x.shape) for name, x in arrays.items())
+                # What threads share is not raced against code for one.
+                is_alone = is_plain and not run.is_parallel
+                run = self._raced(key, fresh, run, params, strides, threads, is_alone=is_alone)
         return _Ready(fresh, run)
 
     def _contracted(self, params: Values, strides: Strides, threads: int) -> Run | None:
@@ -305,21 +308,39 @@ class Specialisation:
         params: Values,
         strides: Strides,
         threads: int,
+        *,
+        is_alone: bool,
     ) -> CallRace:
-        """The launches of the model's plan, which calls race against the source order."""
+        """The launches of the model's plan, which calls race against others.
+
+        With `is_alone` also against the code of the C compiler, which is for one thread.
+        """
 
         def prepare() -> Rival | None:
             # lazy: in a thread of its own; loads isl
-            from loopwright.calls.source_race import source_rival
+            from loopwright.calls.compiler_code import has_compiler
+            from loopwright.calls.source_race import Contest, first_rival  # lazy: likewise
 
             def make(source: Plan) -> Launches:
                 kernel = self._planned_kernel(strides, threads, source)
                 return self._launches(kernel, params, strides, threads)
 
+            def make_by_compiler(plan: Plan) -> Launches:
+                kernel = self._compiler_kernel(plan)
+                return self._launches(kernel, params, strides, threads)
+
             where = self._dtype, self._machine, threads
             name = program_key(self._key, params, strides, *where)
-            given = self._machine, params, name, make, lambda: self._construction(threads > 1)
-            return source_rival(lambda: self._polyhedral().program, *given)
+            contest = Contest(
+                lambda: self._polyhedral().program,
+                self._machine,
+                params,
+                name,
+                make,
+                lambda: self._construction(threads > 1),
+                make_by_compiler if is_alone and has_compiler(self._machine) else None,
+            )
+            return first_rival(contest)
 
         def settle(run: Run, *, told: str) -> None:
             ready = self._ready.get(key)
@@ -339,9 +360,12 @@ class Specialisation:
         """
         recorded = self._recorded(params, strides, threads)
         if recorded is not None:
+            plan, record = recorded
             try:
-                return self._planned_kernel(strides, threads, recorded[0]), True
-            except (UsageError, *FAULTS) as error:
+                if record.by_compiler:
+                    return self._compiler_kernel(plan), True
+                return self._planned_kernel(strides, threads, plan), True
+            except (UsageError, ToolchainError, *FAULTS) as error:
                 reason = str(error)
                 log("tune", lambda: f"a record is set aside: {reason}")
         return self._planned_kernel(strides, threads, self._plan), False
@@ -353,6 +377,16 @@ class Specialisation:
         key = f"{self._key} {sorted(unit.items())} {parallel} {made_for} {given}"
         what = f"loops of '{self.summary.name}'"
         return nest_kernel(key, lambda: self._nest(strides, threads, plan), what)
+
+    def _compiler_kernel(self, plan: Plan) -> CompiledKernel:
+        """The C compiler's code of a plan, for arrays without gaps and one thread."""
+        # lazy: for races and what they have found
+        from loopwright.calls.compiler_code import compiler_kernel
+
+        what = f"loops of '{self.summary.name}'"
+        return compiler_kernel(
+            self._key, lambda: self._polyhedral().program, plan, self._machine, what
+        )
 
     def _nest(self, strides: Strides, threads: int, plan: Plan | None) -> LoopNest:
         """The loops of the generic road."""
@@ -473,6 +507,11 @@ class Specialisation:
         else:
             recorded = self._recorded(params, strides, threads)
             plan = self._plan if recorded is None else recorded[0]
+            if recorded is not None and recorded[1].by_compiler and stage == "asm":
+                # lazy: what a race has found
+                from loopwright.calls.compiler_code import compiler_assembly
+
+                return compiler_assembly(self._polyhedral().program, recorded[0], self._machine)
             nests = [self._nest(strides, threads, plan)]
         return "\n".join(stage_text(nest, stage, self._machine) for nest in nests)
 

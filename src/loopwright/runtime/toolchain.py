@@ -27,6 +27,7 @@ from loopwright.runtime.disk_cache import Entry, disk_cache
 __all__ = [
     "Compiler",
     "build_library",
+    "build_object",
     "complaint",
     "find_compiler",
     "find_function",
@@ -128,6 +129,15 @@ def build_library(text: str, flags: Sequence[str], compiler: Compiler | None = N
     return code
 
 
+def build_object(text: str, flags: Sequence[str], compiler: Compiler) -> bytes:
+    """The object file of a C text, or with the flag -S its assembly.
+
+    Raises ToolchainError with the compiler's own words when it fails.
+    """
+    words = ("-fPIC", *(() if "-S" in flags else ("-c",)))
+    return _made(text, (*flags, *words), compiler)
+
+
 def load_library(code: bytes) -> ctypes.CDLL:
     """A shared library, loaded into the process; its functions release the GIL.
 
@@ -206,11 +216,16 @@ def _key(text: str, flags: Sequence[str], compiler: Compiler) -> str:
 
 
 def _built(text: str, flags: Sequence[str], compiler: Compiler) -> bytes:
+    return _made(text, (*flags, "-shared", "-fPIC"), compiler, "-lm")
+
+
+def _made(text: str, flags: Sequence[str], compiler: Compiler, *libraries: str) -> bytes:
+    """What the compiler makes of a text."""
     with tempfile.TemporaryDirectory(prefix="loopwright-") as folder:
-        source, target = Path(folder) / "kernel.c", Path(folder) / "kernel.so"
+        source, target = Path(folder) / "kernel.c", Path(folder) / "kernel"
         source.write_text(text, encoding="utf-8")
-        words = (*compiler.command, *flags, "-shared", "-fPIC", "-o", str(target), str(source))
-        done = run_tool((*words, "-lm"))
+        words = (*compiler.command, *flags, "-o", str(target), str(source), *libraries)
+        done = run_tool(words)
         if done.returncode != 0:
             raise ToolchainError(words, done.stderr or done.stdout, "failed")
         return target.read_bytes()

@@ -115,8 +115,9 @@ def origin_line(record: Record) -> str:
     """Where a plan comes from, for people."""
     times = f"{_time(record.seconds)} against {_time(record.base_seconds)}"
     if record.is_raced:
+        what = "the C compiler's code" if record.by_compiler else "another order"
         return (
-            f"another order, {record.gain:.2f} times as fast as the construction in a race of "
+            f"{what}, {record.gain:.2f} times as fast as the construction in a race of "
             f"calls ({times}, {record.when[:10]})"
         )
     return (

@@ -2,7 +2,7 @@
 
     {"format": 1, "program": ..., "machine": ..., "sizes": [...], "threads": 1, "dtype": ...,
      "plan": {...}, "construction": {...}, "seconds": ..., "base_seconds": ..., "is_faster": ...,
-     "when": ..., "is_cold": true, "is_raced": true}
+     "when": ..., "is_cold": true, "is_raced": true, "by_compiler": true}
 
 A line is keyed by what is computed, where, and on how much: no file of the compiler is part of the
 key, so that an upgrade keeps the log. Lines are only added, each by one write under a lock; lines
@@ -72,6 +72,7 @@ class Record:
     when: str  # ISO 8601, UTC
     is_cold: bool = False  # caches were flushed before each run
     is_raced: bool = False  # by calls of the user, see calls/source_race
+    by_compiler: bool = False  # the C compiler's code of the plan, see calls/compiler_code
 
     @property
     def gain(self) -> float:
@@ -90,6 +91,7 @@ class Record:
             "when": self.when,
             **({"is_cold": True} if self.is_cold else {}),
             **({"is_raced": True} if self.is_raced else {}),
+            **({"by_compiler": True} if self.by_compiler else {}),
         }
 
     @classmethod
@@ -115,7 +117,7 @@ class Record:
                 if not all(math.isfinite(x) and x > 0 for x in times):
                     return None
                 key = Key(program, machine, tuple(sizes), threads, dtype)
-                ways = rest.get("is_cold") is True, rest.get("is_raced") is True
+                ways = (rest.get(x) is True for x in ("is_cold", "is_raced", "by_compiler"))
                 return cls(key, plan, construction, seconds, base, is_faster, when, *ways)
         return None
 

@@ -8,12 +8,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 
 from loopwright.backends.c_text.c_atomics import CUDA_ATOMICS, OPENCL_ATOMICS
 from loopwright.lazy_dataclass import dataclass
 
-__all__ = ["ANY_FLAG", "ATHREAD", "CUDA", "FAR_FLAG", "OPENCL", "OPENMP", "C", "Dialect"]
+__all__ = [
+    "ANY_FLAG",
+    "ATHREAD",
+    "CUDA",
+    "C_AS_WRITTEN",
+    "FAR_FLAG",
+    "OPENCL",
+    "OPENMP",
+    "C",
+    "Dialect",
+]
 
 ANY_FLAG = "lw_any"  # a variable: lanes in which a condition holds
 FAR_FLAG = "lw_far"  # a variable: whether a loop had numbers that its functions cannot take
@@ -43,6 +53,8 @@ class Dialect:
     # At the end of a serial loop that is in the code once: compilers make no vectors of it.
     singly: str = ""
     copies: str = ""  # before a loop whose body the code has {count} times, fewer than it runs
+    # Whether a fused product is the function of that name, not left to the compiler to make.
+    is_fused: bool = False
     # -- devices: each thread of a block runs the text of a kernel
     index: str = "long"  # type of loop variables, bounds and subscripts
     long_suffix: str = "L"  # of literals that make a sum of narrow integers an index
@@ -118,6 +130,7 @@ C = Dialect(
     apart=_APART,
     singly=_SINGLY,
 )
+C_AS_WRITTEN = replace(C, is_fused=True)  # for compilers that are told to fuse nothing
 OPENMP = Dialect(
     name="openmp",
     team="#pragma omp parallel",

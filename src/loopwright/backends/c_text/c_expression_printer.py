@@ -308,7 +308,7 @@ class CExpressions:
                 if dtype.bits >= 32 and not self.dialect.is_device:
                     return self.use(_NUMBERS[function], dtype, self.value(x), self.value(y))
                 return self.value(expanded_extreme(function, x, y))
-            case Call(function="fma", args=(x, y, z)):
+            case Call(function="fma", args=(x, y, z)) if not self.dialect.is_fused:
                 # Compilers contract this where the machine has the instruction; elsewhere the
                 # function of that name is slow.
                 return self.value(Binary("add", Binary("mul", x, y), z))

@@ -148,8 +148,8 @@ class CPrinter:
         self._has_whole_vectors = takes_whole_vectors(nest)
         contiguous = contiguous_buffers(nest, self.expressions.buffers)
         arguments = frozenset(buffer.name for buffer in nest.buffers)
-        is_gnu = not self.dialect.has_vector_functions
-        self.vectors.forms = VectorForms(contiguous, is_gnu, arguments, squares(nest))
+        is_gnu, fuses = not self.dialect.has_vector_functions, not self.dialect.is_fused
+        self.vectors.forms = VectorForms(contiguous, is_gnu, arguments, squares(nest), fuses)
         # Registers of a device hold one number each, those of cores with such functions vectors.
         if not self.dialect.is_device or self.dialect.has_vector_functions:
             self._lanes = IdentityMap()

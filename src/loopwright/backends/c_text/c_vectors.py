@@ -51,6 +51,7 @@ class VectorForms:
     is_gnu: bool = True
     arguments: Collection[str] = ()
     squares: Mapping[str, int] = field(default_factory=dict)  # in registers, by name: their sides
+    fuses: bool = True  # the compiler fuses products with sums: there is no such function
 
 
 def vector_lanes(loop: For, forms: VectorForms) -> int | None:
@@ -186,7 +187,7 @@ def _is_vector(expr: Expr, lane: str, forms: VectorForms) -> bool:
             return _is_vector(x, lane, forms)
         case Binary(op=op, x=x, y=y) if op in _OPERATORS:
             return _is_vector(x, lane, forms) and _is_vector(y, lane, forms)
-        case Call(function="fma", args=args):
+        case Call(function="fma", args=args) if forms.fuses:
             return all(_is_vector(arg, lane, forms) for arg in args)
         case Call(function="sqrt", args=(x,)) | Unary(op="abs", x=x) if forms.is_gnu:
             return _is_vector(x, lane, forms)

@@ -34,6 +34,7 @@ from loopwright.ir.expr import (
     Unary,
     Var,
 )
+from loopwright.ir.fused_sums import factors, rounds
 from loopwright.ir.loops import Buffer
 from loopwright.ir.truncated_division import truncated_division
 from loopwright.ir.visit import names
@@ -153,7 +154,7 @@ class LLVMExpressions:
                 return self._load(name, index)
             case Binary(op="pow", x=x, y=y) | Call(function="pow", args=(x, y)):
                 return self._power(self.value(x), y)
-            case Binary(op="add" | "sub" | "mul") if self.fuses and _rounds(expr.dtype):
+            case Binary(op="add" | "sub" | "mul") if self.fuses and rounds(expr.dtype):
                 return self._fused(expr)
             case Binary(
                 op="min" | "max" as op, x=x, y=Select(cond=cond, x=y, y=Const() as extreme)
@@ -212,11 +213,11 @@ class LLVMExpressions:
         code, is_sum = self.code, expr.op == "add"
         if expr.op == "mul":
             return self._product(expr.x, expr.y)
-        if (found := _factors(expr.y)) is not None:
+        if (found := factors(expr.y)) is not None:
             factor, other, is_negative = found
             x, y, z = self.value(factor), self.value(other), self.value(expr.x)
             x = x if is_sum != is_negative else arithmetic.unary(code, "neg", x)
-        elif (found := _factors(expr.x)) is not None:
+        elif (found := factors(expr.x)) is not None:
             factor, other, is_negative = found
             x, y, z = self.value(factor), self.value(other), self.value(expr.y)
             x = arithmetic.unary(code, "neg", x) if is_negative else x
@@ -442,21 +443,6 @@ class LLVMExpressions:
             element = memory.extract(self.code, value, lane)
             with self.one_lane(lane, *index):
                 self._store_memory(name, place, index, element)
-
-
-def _rounds(dtype: DType) -> bool:
-    """Whether numbers of a type are rounded, and machines fuse their products."""
-    return (dtype.is_float or dtype.is_complex) and dtype.real.bits > 16
-
-
-def _factors(expr: Expr) -> tuple[Expr, Expr, bool] | None:
-    """x, y and whether it is -(x * y), of an expression that is a product."""
-    match expr:
-        case Binary(op="mul", x=x, y=y):
-            return x, y, False
-        case Unary(op="neg", x=Binary(op="mul", x=x, y=y)):
-            return x, y, True
-    return None
 
 
 def _is_row(place: memory.RegisterBuffer, places: list[tuple[tuple[int, ...], int]]) -> bool:
