@@ -112,6 +112,49 @@ def test_bindings_go_to_where_they_are_needed(n: int) -> None:
         assert np.array_equal(x, y)
 
 
+def in_copies(nest: LoopNest) -> LoopNest:
+    """With the short loops inside marked as copies, as rows taken side by side have them."""
+
+    def marked(stmt: Stmt) -> Stmt:
+        is_short = isinstance(stmt, For) and stmt.var.startswith("j")
+        return replace(stmt, mark=Mark.UNROLL) if is_short else stmt
+
+    return replace(nest, body=rebuild(nest.body, marked))
+
+
+COPIES = """for (int i = 0; i < n; i++)
+    for (int j = 0; j < 2; j++) {
+      double t = a[i] * b[j];
+      c[j][0] += exp(t) * b[i];
+      s[j] -= exp(t + 1.0) / (1.0 + exp(t));
+    }"""
+
+
+@pytest.mark.parametrize("n", [2, 3, 65, 131])
+def test_copies_of_rows_have_calls_of_their_own(n: int) -> None:
+    nest = in_copies(promote_scalars(sink_scalars(nest_of(COPIES))))
+    found = functions_apart(nest, KNOWN)
+    check_nest(found)
+    assert nest_text(found).count("exp_of") >= 8
+    for x, y in zip(results(nest, n), results(found, n), strict=True):
+        assert np.array_equal(x, y)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "double t = s[j]; s[1 - j] += exp(t + a[i]);",  # bindings read what copies write
+        "s[j] += exp(s[0] + a[i]);",
+        "s[j] += a[i];",
+    ],
+)
+def test_copies_that_stay(body: str) -> None:
+    loops = f"for (int i = 0; i < n; i++) for (int j = 0; j < 2; j++) {{ {body} }}"
+    nest = in_copies(promote_scalars(sink_scalars(nest_of(loops))))
+    assert "unroll for" in nest_text(nest)
+    assert functions_apart(nest, KNOWN) == nest
+
+
 def test_a_loop_over_the_rest_of_a_tile_stays() -> None:
     body = (
         "for (int i = 0; i < n; i += 4) for (int j = i; j < n && j < i + 4; j++) s[0] += exp(a[j]);"

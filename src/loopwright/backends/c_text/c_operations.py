@@ -286,18 +286,23 @@ def _float_max(dtype: DType) -> _Lines:
     return _extreme(dtype, ">", "lw_b : lw_a")
 
 
-def _number(sign: str, of_zeros: str) -> _Lines:
-    """The extreme that is no NaN. The sum of two zeros is the greater one."""
+def _number(dtype: DType, sign: str, join: str) -> _Lines:
+    """The extreme that is no NaN. Of equal numbers the bits are joined: zeros may differ in one.
+
+    Compilers take these selections into vectors; a sum of zeros in their place gcc does not.
+    """
+    bits = "int" if dtype.bits == 32 else "long long"
+    given = f"union {{ {c_type(dtype)} lw_f; {bits} lw_i; }} lw_x = {{lw_a}}, lw_y = {{lw_b}};"
     order = f"(lw_a {sign} lw_b) | (lw_b != lw_b) ? lw_a : lw_b"
-    return (), f"(lw_a == 0) & (lw_b == 0) ? {of_zeros} : {order}"
+    return (given, f"lw_x.lw_i {join}= lw_y.lw_i;"), f"lw_a == lw_b ? lw_x.lw_f : {order}"
 
 
 def _least_number(dtype: DType) -> _Lines:
-    return _number("<", "-(-lw_a - lw_b)")
+    return _number(dtype, "<", "|")
 
 
 def _most_number(dtype: DType) -> _Lines:
-    return _number(">", "lw_a + lw_b")
+    return _number(dtype, ">", "&")
 
 
 def _int_min(dtype: DType) -> _Lines:

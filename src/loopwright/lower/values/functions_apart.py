@@ -30,6 +30,7 @@ from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Call, Const, Expr, Load, Var
 from loopwright.ir.loops import Block, Buffer, For, If, Let, LoopNest, Mark, Space, Stmt, Store
 from loopwright.ir.visit import (
+    constant_trips,
     expressions,
     loads,
     names,
@@ -41,7 +42,7 @@ from loopwright.ir.visit import (
     unguarded_calls,
     walk,
 )
-from loopwright.lower.build import bound_names, lets, needed, seq
+from loopwright.lower.build import bound_names, lets, needed, seq, substitute_statement
 from loopwright.lower.linear_forms import differ
 from loopwright.lower.values.strips import allocated, change_loops, fresh, strip_end, written
 
@@ -50,6 +51,7 @@ __all__ = ["functions_apart"]
 Functions = Collection[tuple[str, DType]]  # by name and type
 Bindings = list[tuple[Var, Expr]]
 _FEWEST = 8  # iterations of a loop that is worth it
+_MOST_COPIES = 8  # of statements in a loop, each with calls of its own
 
 
 def functions_apart(nest: LoopNest, known: Functions, twice: Functions = ()) -> LoopNest:
@@ -67,10 +69,49 @@ def functions_apart(nest: LoopNest, known: Functions, twice: Functions = ()) -> 
         return nest
     taken = set(bound_names(nest))
 
-    found = change_loops(nest, _FEWEST, lambda loop: _in_strips(loop, known, taken))
+    def in_strips(loop: For) -> Stmt:
+        written_out = _with_copies(loop, known, taken)
+        made = _in_strips(written_out, known, taken)
+        return loop if made is written_out else made
+
+    found = change_loops(nest, _FEWEST, in_strips)
     if not twice:
         return found
     return change_loops(found, _FEWEST, lambda loop: _once(loop, twice, taken), Mark.SIMD)
+
+
+def _with_copies(loop: For, known: Functions, taken: set[str]) -> For:
+    """A loop whose body is copies of statements that call functions, with the copies written out.
+
+    Rows that are taken four at a time: each copy has calls and bindings of its own, which may come
+    first where they read nothing that the copies write.
+
+        for i: unroll q in range(2): let p = x[i, q]; s[q] = s[q] + cos(p)
+    ->  for i: let p = x[i, 0]; let p_2 = x[i, 1]; s[0] = s[0] + cos(p); s[1] = s[1] + cos(p_2)
+    """
+    match loop.body:
+        case For(mark=Mark.UNROLL, start=Const(), step=Const(1), until=None) as copies:
+            count = constant_trips(copies)
+        case _:
+            return loop
+    bound, parts = _opened(copies.body)
+    stored = written(parts)
+    if count is None or count > _MOST_COPIES or not all(isinstance(x, Store) for x in parts):
+        return loop
+    if any(load.array in stored for _, value in bound for load in loads(value)):
+        return loop
+    if not _calls(bound, parts, known):
+        return loop
+    bindings: Bindings = []
+    made: list[Stmt] = []
+    for k in range(count):
+        values: dict[str, Expr] = {copies.var: copies.start + k}
+        for variable, value in bound:
+            own = Var(fresh(variable.name, taken), variable.dtype)
+            bindings.append((own, substitute(value, values)))
+            values[variable.name] = own
+        made += [substitute_statement(part, values) for part in parts]
+    return replace(loop, body=lets(bindings, seq(*made)))
 
 
 def _once(loop: For, twice: Functions, taken: set[str]) -> Stmt:
