@@ -72,6 +72,29 @@ def test_meaning(source: Program, width: int, sizes: tuple[int, int]) -> None:
     assert_same(source, lower_schedule(draft.schedule), {"n": n, "m": m}, threads=2)
 
 
+# What a pass reads of elements behind its own is what the pass before has left.
+PRICES = passes(
+    For("i", 0, "n - 1", Do("v[i]", "0.5 * v[i] + 0.25 * v[i + 1] + f[t]")),
+    v="inout float64 [n]",
+    f="in float64 [m]",
+)
+
+
+@pytest.mark.parametrize("sizes", [(0, 1), (1, 3), (2, 7), (9, 1), (23, 9), (50, 13)])
+@pytest.mark.parametrize("of_tile", [1, 3])
+def test_waves_of_elements(of_tile: int, sizes: tuple[int, int]) -> None:
+    """Tiles of as many waves as passes, of several elements each."""
+    n, m = sizes
+    draft = Draft(initial_schedule(PRICES))
+    skew = smallest_skew(draft.schedule, "t", 6, apart=False, width=4)
+    assert skew is not None
+    assert take_shared_waves(draft, skew, of_tile)
+    _, tile, *_ = draft.steps
+    assert isinstance(tile, Tile)
+    assert tile.sizes == (4 * of_tile, of_tile)
+    assert_same(PRICES, lower_schedule(draft.schedule), {"n": n, "m": m}, threads=2)
+
+
 def test_blocks_are_whole_tiles() -> None:
     draft = Draft(initial_schedule(JACOBI))
     skew = smallest_skew(draft.schedule, "t", 5, apart=False)

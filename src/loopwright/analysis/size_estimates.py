@@ -10,8 +10,10 @@ elements are accessed, an iterator counted in the first subscript that has it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
+from math import prod
 from types import MappingProxyType
 
 from loopwright.ir.analysis_manager import AnalysisManager, DomainAnalysis
@@ -47,6 +49,7 @@ __all__ = [
 
 # Where nothing is known, arrays are taken to be too large for caches near to a core.
 _ELEMENTS = 1 << 22
+_FEW_PLANES = 4
 _SHARE = 4  # of a loop's length may be lost by what is taken from its ends
 _LONGER = 16  # times: a shape that differs from the guessed one
 _UNKNOWN = 1024.0  # iterations of a loop that follows no single iterator
@@ -59,7 +62,7 @@ def likely_sizes(program: Program) -> dict[str, int]:
     """A value for every parameter: its largest one where it is bounded, else a guess.
 
     The context bounds it, or arrays of constant extents that loops up to it must stay inside. The
-    guess makes the arrays of highest rank whose extents use the parameter 2^22 elements large, and
+    guess makes the arrays with most open extents that use the parameter 2^22 elements large, and
     leaves loops their iterations: of `for (i = taps; i < n - taps; i++)` taps is an eighth of n.
     """
     known = _guesses.get(id(program))
@@ -85,8 +88,9 @@ def _guessed_sizes(program: Program) -> dict[str, int]:
     found = bounded_sizes(program)
     guessed = [name for name in program.params if name not in found]
     for name in guessed:
-        ranks = [a.rank for a in program.arrays if _uses(a, name)]
-        found[name] = round(_ELEMENTS ** (1 / max(ranks, default=2)))
+        shapes = [_free_extents(a) for a in program.arrays if _uses(a, name)]
+        rank, inside = max(shapes, default=(2, 1))
+        found[name] = round((_ELEMENTS / inside) ** (1 / rank))
     if guessed and len(program.params) > 1:
         for lengths in _lengths(program):
             gain = lengths.pop("", 0) + sum(c * found[x] for x, c in lengths.items() if c > 0)
@@ -95,6 +99,18 @@ def _guessed_sizes(program: Program) -> dict[str, int]:
                 most = int(gain / (_SHARE * len(less) * less[name]))
                 found[name] = max(1, min(found[name], most))
     return found
+
+
+def _free_extents(array: Array) -> tuple[int, int]:
+    """How many extents of an array are open, and the elements for each choice of these.
+
+    A few planes or components are no extent. Points (n x 3) count as matrices, however many
+    components they have: what is done with pairs of them is as much.
+    """
+    values = [int(e.value.real) for e in array.shape if isinstance(e, Const)]
+    fixed = [value for value in values if 0 < value <= _FEW_PLANES]
+    free = array.rank - len(fixed)
+    return (free, prod(fixed)) if free > 1 else (min(2, array.rank), 1)
 
 
 def _lengths(program: Program) -> Iterator[dict[str, int]]:
@@ -295,6 +311,7 @@ class Reference:
     subscripts: tuple[tuple[tuple[str, int], ...], ...]  # coefficients of iterators, by dimension
     reads: int  # different elements that one instance reads so
     is_written: bool
+    values: tuple[float, ...]  # by dimension: how many a subscript can take at the most
 
     def stride(self, iterator: str) -> int:
         """Elements between two neighbouring iterations; a very large number across rows."""
@@ -312,10 +329,10 @@ class Reference:
         """Rows touched, and elements of each, by loops over the iterators in `trips`."""
         rows = elements = 1.0
         seen: set[str] = set()
-        for subscript in self.subscripts:
+        for subscript, most in zip(self.subscripts, self.values, strict=True):
             rows *= elements
             # A diagonal is no square: an iterator counts where it first occurs.
-            elements = _count([(x, c) for x, c in subscript if x not in seen], trips)
+            elements = min(most, _count([(x, c) for x, c in subscript if x not in seen], trips))
             seen.update(x for x, _ in subscript)
         return rows, elements
 
@@ -343,8 +360,23 @@ def references(statement: Statement) -> tuple[Reference, ...]:
         key = access.array, subscripts
         reads = found[key].reads if key in found else 0
         count = reads + (not is_write)
-        found[key] = Reference(access.array, access.dtype.bytes, subscripts, count, is_write)
+        values = tuple(map(_most_values, access.index))
+        found[key] = Reference(
+            access.array, access.dtype.bytes, subscripts, count, is_write, values
+        )
     return tuple(found.values())
+
+
+def _most_values(expr: Expr) -> float:
+    """How many values a subscript can take: a remainder as many as its divisor has."""
+    match expr:
+        case Binary(op="mod", y=Const(value=int(divisor))) if divisor > 0:
+            return float(divisor)
+        case Binary(op="add" | "sub", x=x, y=Const()) | Cast(x=x) | Unary(op="neg", x=x):
+            return _most_values(x)
+        case Binary(op="add" | "sub", x=Const(), y=y):
+            return _most_values(y)
+    return math.inf
 
 
 def coefficients(expr: Expr) -> tuple[tuple[str, int], ...]:

@@ -17,6 +17,7 @@ from typing import Any
 
 from loopwright.diagnostics import UsageError
 from loopwright.lazy_dataclass import dataclass
+from loopwright.memo import computed_once
 
 __all__ = ["Cache", "Machine", "OpCost", "ParallelCost", "Processor", "VmmaCost"]
 
@@ -141,7 +142,7 @@ class Processor:
         return self.lanes * self.latency * self.per_cycle
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Machine:
     """A processor model; every field but the name has its origin in `sources`."""
 
@@ -177,7 +178,7 @@ class Machine:
         plain = {"arithmetic": dict(self.arithmetic), "sources": dict(self.sources)}
         return _rebuilt, (values | plain,)
 
-    @property
+    @computed_once
     def content_hash(self) -> str:
         """A hash of all that plans are made from, for keys: the same in every process.
 

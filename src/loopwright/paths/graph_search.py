@@ -19,7 +19,6 @@ import numpy as np
 from loopwright.ir.dtypes import BOOL, DTYPES, INT64, DType, dtype_of
 from loopwright.ir.expr import Binary, Const, Expr, Load, Select, Unary, Var, cast
 from loopwright.ir.loops import Alloc, Buffer, For, If, LoopNest, Mark, Space, Stmt, Store
-from loopwright.ir.machine import Machine
 from loopwright.kernels import ENTRY, nest_kernel, thread_pool
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.build import lets, loop, seq
@@ -141,15 +140,8 @@ def run_square(key: str, make: Callable[[], LoopNest], arrays: Sequence[Array]) 
     kernel.bind({"n": len(arrays[0])}, np.zeros(0, dtype=np.int64), 1, thread_pool)(*arrays)
 
 
-# The machine of the last call and its hash, which takes longer than a small search.
-_machine: list[tuple[Machine, str]] = []
-
-
 def _kernel(key: str, make: Callable[[], LoopNest]) -> CompiledKernel:
-    machine = target_machine()
-    if not _machine or _machine[0][0] is not machine:
-        _machine[:] = [(machine, machine.content_hash)]
-    return nest_kernel(key + _machine[0][1], make, "search of a graph")
+    return nest_kernel(key + target_machine().content_hash, make, "search of a graph")
 
 
 def _vertices(sources: Array) -> Array:

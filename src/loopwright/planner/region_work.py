@@ -27,7 +27,7 @@ from loopwright.transform.loop_marks import ShareFrom
 from loopwright.transform.schedule_legality import open_bands
 from loopwright.transform.step import Step
 
-__all__ = ["plan_regions"]
+__all__ = ["least_shared", "plan_regions"]
 
 _MARGIN = 8  # times the work that sharing it gains by
 _SMALL = 256  # of a size that nothing is known of, where loops have about as much work
@@ -44,12 +44,20 @@ def plan_regions(schedule: Schedule, machine: Machine, *, parallel: bool) -> tup
         if parallel and len(path_to(root, band.loop)) == 1 and _is_asked_for(schedule, band)
     ]
     if found:
-        threads = max(2, machine.cores)
-        meeting = machine.parallel_cost.cycles(threads) * threads / (threads - 1)
-        least = math.ceil(_MARGIN * meeting / _statement_cycles(schedule, machine))
+        least = least_shared(schedule, machine)
         for band in found:
             draft.take(ShareFrom(band.loop, least))
     return tuple(draft.steps)
+
+
+def least_shared(schedule: Schedule, machine: Machine, margin: int = _MARGIN) -> int:
+    """From how many statements between two meetings on threads share loops.
+
+    That is `margin` times the work by which sharing begins to gain.
+    """
+    threads = max(2, machine.cores)
+    meeting = machine.parallel_cost.cycles(threads) * threads / (threads - 1)
+    return math.ceil(margin * meeting / _statement_cycles(schedule, machine))
 
 
 def _is_asked_for(schedule: Schedule, band: Band) -> bool:

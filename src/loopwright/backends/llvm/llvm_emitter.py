@@ -20,7 +20,7 @@ from loopwright.backends.llvm import llvm_bounds_check as check
 from loopwright.backends.llvm import llvm_memory as memory
 from loopwright.backends.llvm.llvm_builder import Flag, SSAValue, int_literal, plain_name
 from loopwright.backends.llvm.llvm_entry import emit_entries
-from loopwright.backends.llvm.llvm_expressions import LLVMExpressions
+from loopwright.backends.llvm.llvm_expressions import Innermost, LLVMExpressions
 from loopwright.backends.llvm.llvm_lines import pieces_by_lines
 from loopwright.backends.llvm.llvm_metadata import Metadata, fast_math_flags, is_independent
 from loopwright.backends.llvm.llvm_narrow import NarrowUses, hidden_narrowing
@@ -410,7 +410,8 @@ class _Emitter:
         code.lines.append("")
         group = self.metadata.group() if self.nest.leave_to_llvm and is_independent(loop) else None
         tags, code.tags = code.tags, code.tags if group is None else f", !llvm.access.group {group}"
-        narrow = dict(self.values.narrow)
+        narrow, innermost = dict(self.values.narrow), self.values.innermost
+        self.values.innermost = self._innermost(loop, start)
         with self.values.bound(loop.var, SSAValue(var, INT64)):
             if loop.until is not None:
                 inner = code.label(f"{loop.var}.inner.")
@@ -418,7 +419,7 @@ class _Emitter:
                 code.start(inner)
             self._narrow(loop.body, (loop.var,))
             self.statement(loop.body)
-        self.values.narrow = narrow
+        self.values.narrow, self.values.innermost = narrow, innermost
         code.tags = tags
         code.lines.append(f"  {following} = add nsw i64 {var}, {step.text}")
         code.lines[phi_line] = (
@@ -431,6 +432,13 @@ class _Emitter:
             facts = self.metadata.loop(loop, group, is_short=is_short)
         code.effect(f"br i1 {more}, label %{body}, label %{done}{facts}")
         code.start(done)
+
+    def _innermost(self, loop: For, start: SSAValue) -> Innermost | None:
+        """What accesses in the body of a loop may know of it, if it holds no other loops."""
+        below = (x for x in statements(loop.body) if isinstance(x, For))
+        if loop.step != Const(1) or any(x.mark is not Mark.UNROLL for x in below):
+            return None
+        return Innermost(loop.var, start, frozenset(self.values.scope))
 
     def _let(self, stmt: Let) -> None:
         value = stmt.value
@@ -491,12 +499,14 @@ class _Emitter:
         then, otherwise, done = (code.label(x) for x in ("then.", "else.", "end."))
         flag = self.values.flag(stmt.cond)
         code.effect(f"br {flag}, label %{then}, label %{otherwise}{self.metadata.branch(stmt)}")
+        innermost, self.values.innermost = self.values.innermost, None
         for label, body in ((then, stmt.body), (otherwise, stmt.orelse)):
             code.start(label)
             with code.scope():
                 if body is not None:
                     self.statement(body)
             code.branch(done)
+        self.values.innermost = innermost
         code.start(done)
 
     def _where_any_lane(self, test: AnyLane) -> None:
@@ -516,8 +526,10 @@ class _Emitter:
         then, done = code.label("some."), code.label("none.")
         code.effect(f"br i1 {any_of(code, flags)}, label %{then}, label %{done}")
         code.start(then)
+        innermost, self.values.innermost = self.values.innermost, None
         with code.scope():
             self.statement(test.body)
+        self.values.innermost = innermost
         code.branch(done)
         code.start(done)
 

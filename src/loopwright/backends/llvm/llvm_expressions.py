@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import assert_never
 
 from loopwright.backends.llvm import llvm_arithmetic as arithmetic
@@ -37,9 +38,19 @@ from loopwright.ir.expr import (
 from loopwright.ir.fused_sums import factors, rounds
 from loopwright.ir.loops import Buffer
 from loopwright.ir.truncated_division import truncated_division
-from loopwright.ir.visit import names
+from loopwright.ir.visit import loads, names
+from loopwright.lazy_dataclass import dataclass
 
-__all__ = ["LLVMExpressions"]
+__all__ = ["Innermost", "LLVMExpressions"]
+
+
+@dataclass(frozen=True, slots=True)
+class Innermost:
+    """A loop that holds no others: its variable, the first value of that, and what is invariant."""
+
+    var: str
+    start: SSAValue
+    around: frozenset[str]  # variables in scope where the loop begins
 
 
 class LLVMExpressions:
@@ -61,6 +72,8 @@ class LLVMExpressions:
         self.wide: frozenset[str] = frozenset()  # variables with a value per lane
         self.wraps = False  # whether `index` computes data, which may overflow
         self.fuses = False  # whether a product and the sum it is written in round once
+        # The innermost loop around what is written, if that runs in every iteration.
+        self.innermost: Innermost | None = None
         self.violation = ""  # pointer to the record of a violation of bounds
         self.spare: dict[int, str] = {}  # bytes -> memory for accesses that would lie outside
         # Number of each buffer whose accesses are checked, and the limits of its dimensions.
@@ -296,6 +309,47 @@ class LLVMExpressions:
             stride = memory.index_binary(self.code, "add", stride, rise)
         return offset, stride, lanes
 
+    def _from_first(
+        self,
+        name: str,
+        index: tuple[Expr, ...],
+        place: memory.PointerBuffer,
+        found: tuple[SSAValue, SSAValue, int],
+    ) -> tuple[memory.PointerBuffer, tuple[SSAValue, SSAValue, int]]:
+        """An access with gaps between iterations, as a distance from the element of the first one.
+
+        That element is accessed too, so both steps of the address stay inside of the array. LLVM
+        loads and stores whole vectors with gaps only where it sees that addresses never wrap, and
+        it moves invariant terms into a pointer of their own, of which it knows nothing.
+        """
+        loop = self.innermost
+        if loop is None or not place.is_inside or self.vector is not None:
+            return place, found
+        var, pitch = loop.var, 0
+        if any(loads(x) or not names(x) <= loop.around | {var} for x in index):
+            return place, found
+        for entry, step in zip(index, self.strides[name], strict=True):
+            slope = _slope(entry, var)
+            if slope is None or (slope != _FLAT and not isinstance(step, Const)):
+                return place, found
+            if slope != _FLAT:
+                distance = int_literal(self.index(slope * step))
+                if distance is None:
+                    return place, found
+                pitch += distance
+        if not 1 < abs(pitch) <= _MOST_GAPS:
+            return place, found
+        here = self.scope[var]
+        with self.bound(var, loop.start):
+            first = self.offset(name, index)
+            assert first is not None, "outside of vectors every element has an offset"
+            if int_literal(first[0]) is not None:
+                return place, found
+            place = replace(place, pointer=memory.address(self.code, place, first[0]))
+        passed = memory.index_binary(self.code, "sub", here, loop.start)
+        behind = memory.index_binary(self.code, "mul", passed, SSAValue(str(pitch), INT64))
+        return place, (behind, *found[1:])
+
     def _slope_of(self, entry: Expr) -> Expr | None:
         """The difference of a subscript between consecutive lanes; None where it varies."""
         if self.vector is None:
@@ -377,6 +431,7 @@ class LLVMExpressions:
         found = self.offset(name, index)
         if found is not None:
             place, found = self._guarded(name, index, place, found)
+            place, found = self._from_first(name, index, place, found)
             match index:
                 case (Binary(op="add", x=x, y=Var() as y),) if place.is_inside and found[2] == 1:
                     # The steps of an unrolled loop share a pointer: neighbours load in pairs.
@@ -437,6 +492,7 @@ class LLVMExpressions:
         found = self.offset(name, index)
         if found is not None:
             place, found = self._guarded(name, index, place, found)
+            place, found = self._from_first(name, index, place, found)
             memory.store(self.code, place, *found[:2], value)
             return
         for lane in range(value.lanes):
@@ -451,6 +507,7 @@ def _is_row(place: memory.RegisterBuffer, places: list[tuple[tuple[int, ...], in
 
 
 _FLAT = Const(0)
+_MOST_GAPS = 8  # elements from one iteration to the next: LLVM's limit for vectors with gaps
 
 
 def _slope(expr: Expr, var: str) -> Expr | None:

@@ -33,18 +33,23 @@ _BYTES = 64 * 1024  # of rows between two meetings of threads: some microseconds
 _LEAST_ROWS, _MOST_ROWS = 4, 32
 
 
-def take_shared_waves(draft: Draft, skew: Skew) -> bool:
-    """Skew a loop of passes and give tiles of its waves and passes to threads, if legal."""
-    if skew.block < _PASSES:
+def take_shared_waves(draft: Draft, skew: Skew, passes: int = 0) -> bool:
+    """Skew a loop of passes and give tiles of its waves and passes to threads, if legal.
+
+    With `passes` tiles have as many of them, and as many waves.
+    """
+    waves = passes or _rows(draft.schedule.program)
+    passes = passes or _PASSES
+    if skew.block < passes:
         return False
-    skew = replace(skew, block=skew.block // _PASSES * _PASSES)
-    rows = _rows(draft.schedule.program) * skew.width
+    skew = replace(skew, block=skew.block // passes * passes)
+    rows = waves * skew.width
     skewed = draft.reach(skew)
     if skewed is None:
         return False
     known = {band.loop: band for band in bands(nodes_of(skewed))}
     (wave,) = (name for name, band in known.items() if _is_around(band, skew.loop))
-    tile = Tile((wave, skew.loop), (rows, _PASSES))
+    tile = Tile((wave, skew.loop), (rows, passes))
     tiled = draft.reach(skew, tile)
     if tiled is None:
         return False
@@ -52,7 +57,7 @@ def take_shared_waves(draft: Draft, skew: Skew) -> bool:
     of_waves, of_passes = (band for band in bands(root) if band.loop not in known)
     name = fresh_name(f"{of_waves.loop}_w", {band.loop for band in bands(root)})
     inside = replace(of_waves, child=of_passes.child)
-    diagonal = wavefront(of_passes, inside, name, factor=rows // _PASSES)
+    diagonal = wavefront(of_passes, inside, name, factor=rows // passes)
     changed = map_bands(root, lambda band: diagonal if band.loop == of_waves.loop else band)
     order = Reschedule(tree_text(tiled.tree.get_domain(), changed))
     return draft.take(skew, tile, order, Parallel(of_passes.loop))
