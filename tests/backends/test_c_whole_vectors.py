@@ -30,10 +30,14 @@ ROW = 2048
 FLAGS = (*EXACT, "-O3", "-fopenmp") if has_openmp() else (*EXACT, "-O3")
 
 
-def doubled(dtype: DType, start: int = 0) -> LoopNest:
-    """B[r, j + 1] = A[r, j] + A[r, j] from `start` on, by whole vectors that begin at lines."""
+def doubled(dtype: DType, start: int = 0, stop: Expr = N, *, in_place: bool = False) -> LoopNest:
+    """B[r, j + 1] = A[r, j] + A[r, j] from `start` on, by whole vectors that begin at lines.
+
+    In place it is B[r, j + 1] += A[r, j], which must not be computed twice.
+    """
     element = Load("A", (R, J), dtype)
-    body = loop(J, start, N, Store("B", (R, J + 1), element + element), mark=Mark.SIMD)
+    other = Load("B", (R, J + 1), dtype) if in_place else element
+    body = loop(J, start, stop, Store("B", (R, J + 1), other + element), mark=Mark.SIMD)
     strides = (Const(ROW), Const(1))
     buffers = (Buffer("A", dtype, strides), Buffer("B", dtype, strides, writable=True))
     nest = LoopNest("doubled", buffers, ("n", "m"), loop(R, 0, Var("m"), body), leave_to_llvm=True)
@@ -45,22 +49,60 @@ def doubled(dtype: DType, start: int = 0) -> LoopNest:
 @pytest.mark.parametrize("dtype", [FLOAT32, FLOAT64, DTYPES["int32"]], ids=str)
 def test_every_element_is_computed_once(dtype: DType, dialect: Dialect) -> None:
     """Wherever the array begins, and however long the loop is."""
-    starts = (0, 3)
-    kernels = compile_c([doubled(dtype, start) for start in starts], dialect, FLAGS)
+    cases = list(product((0, 3), (False, True)))
+    nests = [doubled(dtype, start, in_place=in_place) for start, in_place in cases]
+    kernels = compile_c(nests, dialect, FLAGS)
     source = (1000 * np.random.default_rng(0).random((3, ROW))).astype(dtype.numpy)
-    for n, offset, (start, kernel) in product(
-        SIZES, (0, 1, 3, 4, 13), zip(starts, kernels, strict=True)
+    for n, offset, ((start, in_place), kernel) in product(
+        SIZES, (0, 1, 3, 4, 13), zip(cases, kernels, strict=True)
     ):
         flat = np.full(3 * ROW + offset, 5, dtype.numpy)
         found = flat[offset:].reshape(3, ROW)
         expected = found.copy()
-        expected[:, start + 1 : n + 1] = 2 * source[:, start:n]
+        added = expected if in_place else source
+        shift = 1 if in_place else 0
+        expected[:, start + 1 : n + 1] = added[:, start + shift : n + shift] + source[:, start:n]
         kernel({"A": source, "B": found}, {"n": n, "m": 3})
         np.testing.assert_array_equal(found, expected, str((n, offset, start)))
 
 
+@needs_cc
+@pytest.mark.parametrize("dtype", [FLOAT32, FLOAT64], ids=str)
+def test_loops_of_known_length(dtype: DType) -> None:
+    lengths = (16, 17, 31, 32, 33, 118)
+    kernels = compile_c([doubled(dtype, 1, Const(n + 1)) for n in lengths], C, FLAGS)
+    source = np.random.default_rng(0).random((2, ROW)).astype(dtype.numpy)
+    for offset, (n, kernel) in product((0, 1, 7, 15), zip(lengths, kernels, strict=True)):
+        found = np.full(2 * ROW + offset, 5, dtype.numpy)[offset:].reshape(2, ROW)
+        expected = found.copy()
+        expected[:, 2 : n + 2] = 2 * source[:, 1 : n + 1]
+        kernel({"A": source, "B": found}, {"n": 0, "m": 2})
+        np.testing.assert_array_equal(found, expected, str((n, offset)))
+
+
+def test_vectors_that_overlap() -> None:
+    """Where nothing is read that is stored; short loops of unknown length run singly."""
+    lines = [line.strip() for line in emit_c(doubled(FLOAT64), C).text.splitlines()]
+    at = lines.index("const long j_last = n - 8;")
+    assert lines[at + 1 : at + 10] == [
+        "if (j_last >= 0) {",
+        "long j_line = lw_next_line(B[r * 2048 + 1], 0, 8);",
+        "for (long j_from = 0;; j_from = j_line < j_last ? j_line : j_last, j_line += 8) {",
+        "lw_simd_8()",
+        "for (long j = j_from; j < j_from + 8; j++) {",
+        "B[r * 2048 + (j + 1)] = A[r * 2048 + j] + A[r * 2048 + j];",
+        "}",
+        "if (j_from == j_last) break;",
+        "}",
+    ]
+    known = emit_c(doubled(FLOAT64, 1, Const(119)), C).text
+    assert known.count("for (long j = ") == 1
+    assert "j_last" not in emit_c(doubled(FLOAT64, 1, Const(15)), C).text
+    assert "j_last" not in emit_c(doubled(FLOAT64, 1, Const(119), in_place=True), C).text
+
+
 def test_what_compilers_are_told() -> None:
-    text = emit_c(doubled(FLOAT64), C).text
+    text = emit_c(doubled(FLOAT64, in_place=True), C).text
     assert text.count("lw_to_line(") == 2  # defined, and asked once for the row
     assert '#define lw_simd_8() _Pragma("omp simd simdlen(8)")' in text
     assert "#define lw_simd_8() lw_simd()" in text
@@ -174,7 +216,8 @@ void twice(double a[40][N], double b[40][N]) {
 def test_extents_tell_where_rows_begin(extent: int, *, is_told: bool) -> None:
     """Two rows of a stencil at a time, in a text of a file."""
     text = rewritten(TWICE.replace("N", str(extent)), "sapphirerapids", "c")
-    assert "lw_to_line" in text
+    assert ("lw_next_line" in text) == is_told
+    assert ("lw_to_line" in text) != is_told
     assert ("simdlen(8)" in text) == is_told
 
 

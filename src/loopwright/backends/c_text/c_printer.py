@@ -38,6 +38,7 @@ from loopwright.backends.c_text.c_vectors import (
     vector_lanes,
 )
 from loopwright.backends.c_text.c_whole_vectors import (
+    overlapping_vectors,
     pieces_by_lines,
     takes_whole_vectors,
     whole_vector_lanes,
@@ -356,13 +357,20 @@ class CPrinter:
 
     def _simd_loop(self, stmt: For) -> None:
         """A loop of independent iterations, by whole vectors and from lines on where that pays."""
-        with pieces_by_lines(self.scopes, stmt, self._nest) as piece:
-            lanes = whole_vector_lanes(stmt, self._nest) if self._has_whole_vectors else None
-            if lanes is None or not self.dialect.vector:
-                self.scopes.pragma(self.dialect.vector)
-            else:
+        is_told = self._has_whole_vectors and bool(self.dialect.vector)
+        lanes = whole_vector_lanes(stmt, self._nest) if is_told else None
+
+        def write(loop: For, lanes: int | None) -> None:
+            if lanes:
                 whole_vectors(self.scopes, lanes)
-            self._for(piece)
+            elif lanes is None:
+                self.scopes.pragma(self.dialect.vector)
+            self._for(loop)
+
+        if lanes and overlapping_vectors(self.scopes, stmt, self._nest, lanes, write):
+            return
+        with pieces_by_lines(self.scopes, stmt, self._nest) as piece:
+            write(piece, lanes)
 
     def _find_far(self, value: Expr) -> None:
         """Lines that find whether arguments of functions are far, where these are taken as near."""
