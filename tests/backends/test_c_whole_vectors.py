@@ -12,13 +12,13 @@ import pytest
 from backends.c_compiled import EXACT, compile_c, has_openmp, needs_cc
 from loopwright.backends.c_text.c_dialect import OPENMP, C, Dialect
 from loopwright.backends.c_text.c_module import emit_c
-from loopwright.backends.c_text.c_whole_vectors import takes_whole_vectors, whole_vector_lanes
 from loopwright.calls.splice import optimise_region, spliced
 from loopwright.frontends.c import read_c
 from loopwright.ir.dtypes import DTYPES, FLOAT32, FLOAT64, DType
 from loopwright.ir.expr import Cast, Const, Expr, Load, Var
 from loopwright.ir.loops import Block, Buffer, For, LoopNest, Mark, Store
 from loopwright.ir.visit import statements
+from loopwright.ir.whole_vectors import takes_whole_vectors, whole_vector_lanes
 from loopwright.lower.build import loop
 from loopwright.machines.load import load_machine
 from loopwright.planner.planners import model_planner

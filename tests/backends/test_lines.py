@@ -21,6 +21,7 @@ from loopwright.lower.build import loop
 from loopwright.machines.load import load_machine
 from loopwright.pipeline import compile_program
 
+R, J, N = Var("r"), Var("j"), Var("n")
 SIZES = (0, 1, 7, 255, 256, 257, 300, 511, 521, 1031)
 
 
@@ -81,7 +82,6 @@ def stored(*index: Expr, dtype: DType = FLOAT64) -> Store:
     return Store("B", index, Const(1.0, dtype))
 
 
-R, J = Var("r"), Var("j")
 COPIES = For("r", Const(2), Const(4), stored(R, J), Const(1), Mark.UNROLL)
 ROWS = replace(COPIES, mark=Mark.SERIAL)
 
@@ -129,3 +129,49 @@ def test_planned(extent: str, machine: str, is_cut: bool) -> None:
     found = compile_program(program(extent), load_machine(machine), 1, unit={})
     assert found.nest.to_lines == (frozenset({"i"}) if is_cut else frozenset())
     assert any(step.kind == "align" for step in found.plan) == (machine != "sapphirerapids")
+
+
+def smoothed(dtype: DType, start: int = 1, stop: Expr = N, *, in_place: bool = False) -> LoopNest:
+    """B[r, j] of fifteen elements of A: many instructions for each vector.
+
+    In place it is B[r, j] += ..., which must not be computed twice.
+    """
+    total: Expr = Load("B", (R, J), dtype) if in_place else Const(0.0, dtype)
+    for row in range(5):
+        for shift in (-1, 0, 1):
+            total = total + Const(0.5, dtype) * Load("A", (R + row, J + shift), dtype)
+    body = loop(J, start, stop, Store("B", (R, J), total), mark=Mark.SIMD)
+    strides = (Const(2048), Const(1))
+    buffers = (Buffer("A", dtype, strides), Buffer("B", dtype, strides, writable=True))
+    whole = loop(R, 0, Var("m"), body)
+    nest = LoopNest("smoothed", buffers, ("n", "m"), whole, leave_to_llvm=True)
+    return replace(nest, vector_bits=512)
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+@pytest.mark.parametrize("dtype", [FLOAT32, FLOAT64], ids=str)
+def test_vectors_that_overlap(dtype: DType, *, in_place: bool) -> None:
+    """All elements, wherever the array begins, and none beside them; sums of few bits are exact."""
+    lengths = (None, 17, 33, 119)
+    nests = [smoothed(dtype, stop=N if k is None else Const(k), in_place=in_place) for k in lengths]
+    source = np.random.default_rng(0).integers(-99, 99, (7, 2048)).astype(dtype.numpy)
+    sums = sum(source[row : row + 3] for row in range(5))
+    sums = (sums[:, :-2] + sums[:, 1:-1] + sums[:, 2:]) / 2
+    for nest, length in zip(nests, lengths, strict=True):
+        kernel = compile_nest(nest)
+        sizes = (0, 1, 2, 8, 9, 10, 16, 17, 24, 25, 33, 301) if length is None else (length,)
+        for n, offset in product(sizes, (0, 1, 3, 8, 13)):
+            found = np.full(3 * 2048 + offset, 0.5, dtype.numpy)[offset:].reshape(3, 2048)
+            expected = found.copy()
+            expected[:, 1:n] = sums[:, : max(n - 1, 0)] + (0.5 if in_place else 0)
+            run_kernel(kernel, nest, {"A": source, "B": found}, {"n": n, "m": 3})
+            assert_same_bits(found, expected, (n, offset))
+
+
+def test_which_vectors_overlap() -> None:
+    """Only whole ones, where nothing is read that is stored, and of long bodies."""
+    assert "vector." in emit_module(smoothed(FLOAT64)).text
+    assert "vector." not in emit_module(replace(smoothed(FLOAT64), vector_bits=0)).text
+    assert "vector." not in emit_module(smoothed(FLOAT64, in_place=True)).text
+    assert "vector." not in emit_module(smoothed(FLOAT64, stop=Const(16))).text
+    assert "vector." not in emit_module(replace(doubled(FLOAT64), vector_bits=512)).text

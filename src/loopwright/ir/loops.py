@@ -13,7 +13,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from loopwright.ir.dtypes import DType
-from loopwright.ir.expr import Expr
+from loopwright.ir.expr import Const, Expr, Load, Var
 from loopwright.lazy_dataclass import dataclass
 
 __all__ = [
@@ -196,6 +196,15 @@ class Copy:
     def places(self, offset: Sequence[Expr]) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
         """Subscripts of the target and of the source at an offset inside the shape."""
         return _moved(self.target_start, offset), _moved(self.source_start, offset)
+
+    def as_loops(self, dtype: DType) -> Stmt:
+        """The same elements copied one by one, by loops over the shape."""
+        here = [Var(f"{self.target}.copy{k}") for k in range(len(self.shape))]
+        target, source = self.places(here)
+        body: Stmt = Store(self.target, target, Load(self.source, source, dtype))
+        for var, extent in zip(reversed(here), reversed(self.shape), strict=True):
+            body = For(var.name, Const(0), extent, body, Const(1))
+        return body
 
 
 def _moved(start: tuple[Expr, ...], offset: Sequence[Expr]) -> tuple[Expr, ...]:

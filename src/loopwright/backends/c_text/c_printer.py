@@ -37,13 +37,7 @@ from loopwright.backends.c_text.c_vectors import (
     squares,
     vector_lanes,
 )
-from loopwright.backends.c_text.c_whole_vectors import (
-    overlapping_vectors,
-    pieces_by_lines,
-    takes_whole_vectors,
-    whole_vector_lanes,
-    whole_vectors,
-)
+from loopwright.backends.c_text.c_whole_vectors import independent_loop
 from loopwright.diagnostics import InternalError, UsageError
 from loopwright.ir.any_lane import any_lane
 from loopwright.ir.dtypes import DTYPES
@@ -71,6 +65,7 @@ from loopwright.ir.loops import (
 from loopwright.ir.request_shape import RequestShape, request_shape
 from loopwright.ir.text import expr_text
 from loopwright.ir.visit import constant_trips, statements
+from loopwright.ir.whole_vectors import takes_whole_vectors, whole_vector_lanes
 from loopwright.memo import IdentityMap
 
 __all__ = ["CPrinter", "Origin"]
@@ -359,18 +354,7 @@ class CPrinter:
         """A loop of independent iterations, by whole vectors and from lines on where that pays."""
         is_told = self._has_whole_vectors and bool(self.dialect.vector)
         lanes = whole_vector_lanes(stmt, self._nest) if is_told else None
-
-        def write(loop: For, lanes: int | None) -> None:
-            if lanes:
-                whole_vectors(self.scopes, lanes)
-            elif lanes is None:
-                self.scopes.pragma(self.dialect.vector)
-            self._for(loop)
-
-        if lanes and overlapping_vectors(self.scopes, stmt, self._nest, lanes, write):
-            return
-        with pieces_by_lines(self.scopes, stmt, self._nest) as piece:
-            write(piece, lanes)
+        independent_loop(self.scopes, stmt, self._nest, lanes, self._for)
 
     def _find_far(self, value: Expr) -> None:
         """Lines that find whether arguments of functions are far, where these are taken as near."""

@@ -47,27 +47,13 @@ from dataclasses import replace
 from loopwright.backends.c_text.c_operations import Helper
 from loopwright.backends.c_text.c_scopes import Scopes
 from loopwright.backends.c_text.c_syntax import ATOM, CText, Width
-from loopwright.ir.dtypes import BOOL
-from loopwright.ir.expr import Const, Expr, Load, Var
-from loopwright.ir.loops import Block, For, Let, LoopNest, Mark, Stmt, Store
-from loopwright.ir.row_walk import LINE_BYTES, LONG_BYTES, first_stored, walks
-from loopwright.ir.visit import (
-    children,
-    constant_trips,
-    expressions,
-    loads,
-    names,
-    statements,
-)
+from loopwright.ir.expr import Var
+from loopwright.ir.loops import For, LoopNest, Store
+from loopwright.ir.row_walk import LINE_BYTES, LONG_BYTES, first_stored
+from loopwright.ir.visit import constant_trips, statements
+from loopwright.ir.whole_vectors import may_overlap, moves_only
 
-__all__ = [
-    "may_overlap",
-    "overlapping_vectors",
-    "pieces_by_lines",
-    "takes_whole_vectors",
-    "whole_vector_lanes",
-    "whole_vectors",
-]
+__all__ = ["independent_loop"]
 
 _TO_LINE = Helper(
     "lw_to_line",
@@ -84,11 +70,34 @@ _NEXT_LINE = Helper(
     (),
     f"((b) + (c) - (long)((unsigned long)&(a) % {LINE_BYTES} / sizeof(a)))",
 )
-_MANY = 16  # iterations of a loop that is not written out
-_BITS = (32, 64)  # of elements whose vectors gcc makes as long as it is told
 
 
-def whole_vectors(scopes: Scopes, lanes: int) -> None:
+def independent_loop(
+    scopes: Scopes, loop: For, nest: LoopNest, lanes: int | None, write: Callable[[For], None]
+) -> None:
+    """A loop of independent iterations, with what compilers are told of it before each piece.
+
+    By whole vectors of so many `lanes`, or as compilers take it for None. `write` writes a loop.
+    """
+
+    def told(piece: For) -> None:
+        if lanes is None:
+            scopes.pragma(scopes.expressions.dialect.vector)
+        else:
+            _whole_vectors(scopes, lanes)
+        write(piece)
+
+    if (
+        lanes
+        and may_overlap(loop, lanes)
+        and _overlapping_vectors(scopes, loop, lanes, told, write)
+    ):
+        return
+    with _pieces_by_lines(scopes, loop, nest) as piece:
+        told(piece)
+
+
+def _whole_vectors(scopes: Scopes, lanes: int) -> None:
     """The line before a loop of independent iterations, of which vectors take so many."""
     plain = scopes.expressions.dialect.vector
     is_directive = plain.startswith("#pragma ")
@@ -107,78 +116,6 @@ def whole_vectors(scopes: Scopes, lanes: int) -> None:
     scopes.lines.directive(f"{name}()")
 
 
-def takes_whole_vectors(nest: LoopNest) -> bool:
-    """Whether compilers are told to take loops of a nest by whole vectors.
-
-    All or none: where whole vectors run the frequency sinks, for loops too that have elements of
-    several lengths, store to several rows or take one element at a time (durbin 0.84, fdtd-2d 0.9).
-    """
-    innermost = (
-        x for x in _loops(nest.body) if _is_kept(x) and not any(map(_is_kept, _loops(x.body)))
-    )
-    return bool(nest.vector_bits) and all(
-        _is_whole(loop, nest) for loop in innermost if loop.var not in nest.of_one_vector
-    )
-
-
-def whole_vector_lanes(loop: For, nest: LoopNest) -> int | None:
-    """How many iterations a whole vector takes; None where gcc is to decide."""
-    if loop.var in nest.of_one_vector or not _is_whole(loop, nest):
-        return None
-    return nest.vector_bits // min(_bits(loop))
-
-
-def _loops(stmt: Stmt) -> Iterator[For]:
-    return (inner for inner in statements(stmt) if isinstance(inner, For))
-
-
-def _is_kept(loop: For) -> bool:
-    """Whether compilers do not write a loop out."""
-    return loop.mark is not Mark.UNROLL and (constant_trips(loop) or _MANY) >= _MANY
-
-
-def _is_whole(loop: For, nest: LoopNest) -> bool:
-    """Whether a loop takes elements of one length in vectors, and stores begin at lines alike."""
-    bits = _bits(loop)
-    is_one = len(bits) == 1 and bits <= set(_BITS)
-    return loop.mark is Mark.SIMD and is_one and _stores_alike(loop, nest, min(bits) // 8)
-
-
-def _stores_alike(loop: For, nest: LoopNest, size: int) -> bool:
-    """Whether a loop stores elements of `size` bytes to one row, or to rows that begin alike.
-
-    Of several rows only one begins at a line with the loop: whole vectors of the others would all
-    lie across two (jacobi-2d in strips of two rows of 1300 doubles 0.85, reactions of two
-    substances 0.81), unless rows are known to be whole lines apart (1304 doubles 1.3). Loops that
-    store too little for a begin at a line have as many vectors across two lines, whole or half:
-    whole ones are half as many instructions (heat in three dimensions, two rows of 118 doubles
-    1.24 in L2; overlaps of Gaussians 1.3).
-    """
-    inside = list(statements(loop.body))
-    copied = {stmt.var for stmt in inside if isinstance(stmt, For)}
-    stores = [stmt for stmt in inside if isinstance(stmt, Store) and stmt.index]
-    rows = {(stmt.buffer, stmt.index[:-1]) for stmt in stores}
-    if len(rows) <= 1 and not any(names(entry) & copied for _, row in rows for entry in row):
-        return True
-    if len({stmt.buffer for stmt in stores}) > 1 or not all(
-        loop.var in names(stmt.index[-1]) and walks(loop.var, stmt.index) for stmt in stores
-    ):
-        return False
-    (buffer,) = {stmt.buffer for stmt in stores}
-    strides = [x for one in nest.buffers if one.name == buffer for x in one.strides[:-1]]
-    return loop.var not in nest.to_lines or (
-        bool(strides) and all(_is_whole_lines(stride, size) for stride in strides)
-    )
-
-
-def _is_whole_lines(stride: Expr, size: int) -> bool:
-    """Whether so many elements of `size` bytes are known to be whole lines."""
-    match stride:
-        case Const(value=int() as count):
-            return count * size % LINE_BYTES == 0
-    return False
-
-
 def _stores_one_array(loop: For) -> bool:
     """Whether a loop stores to one array: rows of others are not cut where their lines begin.
 
@@ -188,35 +125,15 @@ def _stores_one_array(loop: For) -> bool:
     return len({x.buffer for x in statements(loop.body) if isinstance(x, Store) and x.index}) <= 1
 
 
-def _moves_only(loop: For) -> bool:
-    """Whether a loop computes nothing that it stores."""
-    inside = (stmt for stmt in statements(loop.body) if isinstance(stmt, Store | Let))
-    return all(isinstance(stmt.value, Load | Const | Var) for stmt in inside)
-
-
-def _bits(loop: For) -> set[int]:
-    """The lengths of the numbers that a loop computes with."""
-    values = [stmt.value for stmt in statements(loop.body) if isinstance(stmt, Store | Let)]
-    parts = (part for value in values for part in _on_data(value))
-    return {part.dtype.bits for part in parts if part.dtype != BOOL}
-
-
-def _on_data(expr: Expr) -> list[Expr]:
-    """An expression and its parts, subscripts left out."""
-    if isinstance(expr, Load):
-        return [expr]
-    return [expr, *(part for child in children(expr) for part in _on_data(child))]
-
-
 @contextmanager
-def pieces_by_lines(scopes: Scopes, loop: For, nest: LoopNest) -> Iterator[For]:
+def _pieces_by_lines(scopes: Scopes, loop: For, nest: LoopNest) -> Iterator[For]:
     """Inside, the loop of one piece: up to the first line that is stored to, and from there on.
 
     The loop itself where it is not to be cut: gcc makes memcpy of loops that only move elements,
     which finds lines by itself.
     """
     start, stop = Var(f"{loop.var} from"), Var(f"{loop.var} to")
-    is_cut = loop.var in nest.to_lines and not _moves_only(loop) and _stores_one_array(loop)
+    is_cut = loop.var in nest.to_lines and not moves_only(loop) and _stores_one_array(loop)
     stored = first_stored(loop) if is_cut else None
     if stored is None or stored[0] not in scopes.vectors.forms.contiguous:
         yield loop
@@ -240,30 +157,18 @@ def pieces_by_lines(scopes: Scopes, loop: For, nest: LoopNest) -> Iterator[For]:
             yield replace(loop, start=start, stop=stop)
 
 
-def may_overlap(loop: For, nest: LoopNest, lanes: int) -> bool:
-    """Whether the whole vectors of a loop may have elements in common.
-
-    What is computed twice has the same value: the loop reads no array that it stores to.
-    """
-    inside = list(statements(loop.body))
-    stores = [stmt for stmt in inside if isinstance(stmt, Store)]
-    stored = {stmt.buffer for stmt in stores}
-    read = {load.array for stmt in inside for e in expressions(stmt) for load in loads(e)}
-    is_plain = all(isinstance(stmt, Block | Store | Let | For) for stmt in inside)
-    are_alone = not any(stmt.is_atomic or not stmt.index for stmt in stores)
-    trips = constant_trips(loop)
-    is_long = lanes * min(_bits(loop)) // 8 == LINE_BYTES and (trips is None or trips >= 2 * lanes)
-    return is_plain and are_alone and is_long and not stored & read and not _moves_only(loop)
-
-
-def overlapping_vectors(
-    scopes: Scopes, loop: For, nest: LoopNest, lanes: int, write: Callable[[For, int], None]
+def _overlapping_vectors(
+    scopes: Scopes,
+    loop: For,
+    lanes: int,
+    told: Callable[[For], None],
+    singly: Callable[[For], None],
 ) -> bool:
-    """Write a loop as whole vectors of which the first and the last overlap others, if it may.
+    """Write a loop as whole vectors of which the first and the last overlap others, if that can be.
 
-    `write` writes a loop, by whole vectors of that many lanes or, for none, singly.
+    One that is shorter than a vector runs `singly`.
     """
-    stored = first_stored(loop) if may_overlap(loop, nest, lanes) else None
+    stored = first_stored(loop)
     if stored is None or stored[0] not in scopes.vectors.forms.contiguous:
         return False
     expressions = scopes.expressions
@@ -284,9 +189,9 @@ def overlapping_vectors(
             scopes.lines.add(f"{kind} {line} = {_NEXT_LINE.name}({place}, {first}, {lanes});")
             steps = f"{low} = {line} < {last} ? {line} : {last}, {line} += {lanes}"
             with scopes.braces(f"for ({kind} {low} = {first};; {steps})"):
-                write(replace(loop, start=start, stop=start + lanes), lanes)
+                told(replace(loop, start=start, stop=start + lanes))
                 scopes.lines.add(f"if ({low} == {last}) break;")
         if constant_trips(loop) is None:
             with scopes.braces("else"):
-                write(loop, 0)
+                singly(loop)
     return True

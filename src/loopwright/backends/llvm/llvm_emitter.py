@@ -21,7 +21,7 @@ from loopwright.backends.llvm import llvm_memory as memory
 from loopwright.backends.llvm.llvm_builder import Flag, SSAValue, int_literal, plain_name
 from loopwright.backends.llvm.llvm_entry import emit_entries
 from loopwright.backends.llvm.llvm_expressions import Innermost, LLVMExpressions
-from loopwright.backends.llvm.llvm_lines import pieces_by_lines
+from loopwright.backends.llvm.llvm_lines import overlapping_vectors, pieces_by_lines
 from loopwright.backends.llvm.llvm_metadata import Metadata, fast_math_flags, is_independent
 from loopwright.backends.llvm.llvm_narrow import NarrowUses, hidden_narrowing
 from loopwright.backends.llvm.llvm_procedures import (
@@ -42,8 +42,8 @@ from loopwright.backends.llvm.llvm_team import (
 )
 from loopwright.diagnostics import InternalError
 from loopwright.ir.any_lane import AnyLane, any_lane
-from loopwright.ir.dtypes import INT64, DType
-from loopwright.ir.expr import Const, Load, Var
+from loopwright.ir.dtypes import INT64
+from loopwright.ir.expr import Const, Var
 from loopwright.ir.loops import (
     Alloc,
     Barrier,
@@ -69,7 +69,6 @@ from loopwright.ir.module import CodeUnit, Module
 from loopwright.ir.row_walk import first_stored
 from loopwright.ir.visit import (
     constant_trips,
-    expressions,
     loads,
     loop_depth,
     names,
@@ -77,6 +76,7 @@ from loopwright.ir.visit import (
     statements,
     substitute,
 )
+from loopwright.ir.whole_vectors import has_lanes, overlapping_lanes
 from loopwright.memo import IdentityMap
 
 __all__ = ["emit_module"]
@@ -335,7 +335,7 @@ class _Emitter:
                 else:
                     self._where_any_lane(test)
             case Copy():
-                self.statement(_copy_loops(stmt, self.values.buffers[stmt.source].dtype))
+                self.statement(stmt.as_loops(self.values.buffers[stmt.source].dtype))
             case Barrier():
                 function = "lw_meet" if self.claims else "lw_barrier"
                 self.code.effect(f"call void @{function}(ptr %team, i64 %thread)")
@@ -367,6 +367,10 @@ class _Emitter:
 
     def _loop(self, loop: For) -> None:
         start, stop, step = (self.values.index(x) for x in (loop.start, loop.stop, loop.step))
+        lanes = self._overlapping_lanes(loop)
+        if lanes:
+            self._overlapping_loop(loop, start, stop, lanes)
+            return
         place = self._first_place(loop)
         if place is not None:
             bounds, facts = (start, stop), self.metadata.pieces()
@@ -380,9 +384,42 @@ class _Emitter:
         else:
             self._iterate(loop, *fixed_share(self.code, (start, stop, step)), step)
 
-    def _first_place(self, loop: For) -> tuple[str, int] | None:
+    def _overlapping_lanes(self, loop: For) -> int | None:
+        """Lanes of the whole vectors that a loop runs by, of which some overlap; None: as LLVM."""
+        if not self.nest.leave_to_llvm or self.values.vector is not None:
+            return None
+        lanes = overlapping_lanes(loop, self.nest)
+        return lanes if lanes and self._first_place(loop, is_cut=True) else None
+
+    def _overlapping_loop(self, loop: For, start: SSAValue, stop: SSAValue, lanes: int) -> None:
+        """Whole vectors from both ends; a loop that is shorter than one runs singly."""
+        code = self.code
+        vectors, singly, done = (code.label(x) for x in ("whole.", "short.", "end."))
+        trips = code.emit(f"sub nsw i64 {stop.text}, {start.text}")
+        is_long = code.emit(f"icmp sge i64 {trips}, {lanes}")
+        code.effect(f"br i1 {is_long}, label %{vectors}, label %{singly}")
+        code.start(vectors)
+        with code.scope():
+            place = self._first_place(loop, is_cut=True)
+            assert place is not None, "asked for before"
+            low = Var(f"{loop.var}.from")
+            facts = self.metadata.pieces()
+            with (
+                overlapping_vectors(code, (start, stop), place[0], lanes, facts) as first,
+                self.values.bound(low.name, first),
+            ):
+                self._shifted_vector_loop(replace(loop, start=low), lanes)
+        code.branch(done)
+        code.start(singly)
+        with code.scope():
+            self._iterate(loop, start, stop, SSAValue("1", INT64))
+        code.branch(done)
+        code.start(done)
+
+    def _first_place(self, loop: For, *, is_cut: bool = False) -> tuple[str, int] | None:
         """Address and bytes of what a loop stores first, where it is to begin at a line."""
-        found = first_stored(loop) if loop.var in self.nest.to_lines else None
+        is_cut = is_cut or loop.var in self.nest.to_lines
+        found = first_stored(loop) if is_cut else None
         place = None if found is None else self.values.buffers[found[0]]
         if found is None or not isinstance(place, memory.PointerBuffer) or self.checked:
             return None
@@ -460,7 +497,7 @@ class _Emitter:
         lanes = self._trips(loop)
         if lanes == 0:
             return
-        if lanes == 1 or self.values.vector is not None or not _has_lanes(loop):
+        if lanes == 1 or self.values.vector is not None or not has_lanes(loop):
             self._unrolled_loop(loop)
             return
         if loop.start != Const(0) or loop.step != Const(1):
@@ -561,29 +598,3 @@ class _Emitter:
                 size = max(reach * buffer.dtype.bytes, 1)
                 return memory.PointerBuffer(self.code.alloca("i8", size), buffer.dtype)
         raise InternalError(f"no {buffer.space.value} memory on a processor: '{buffer.name}'")
-
-
-def _has_lanes(loop: For) -> bool:
-    """Whether the iterations can be lanes: no allocation, no control flow that differs by lane."""
-    varying = {loop.var}
-    for stmt in statements(loop.body):
-        match stmt:
-            case Alloc() | Copy() | Barrier() | For(mark=Mark.VECTOR | Mark.PARALLEL):
-                return False
-            case Let(name=name, value=value):
-                if names(value) & varying:
-                    varying.add(name)
-            case For() | If():
-                if any(names(x) & varying for x in expressions(stmt)):
-                    return False
-    return True
-
-
-def _copy_loops(copy: Copy, dtype: DType) -> Stmt:
-    """A strided copy as loops over its shape."""
-    here = [Var(f"{copy.target}.copy{k}") for k in range(len(copy.shape))]
-    target, source = copy.places(here)
-    body: Stmt = Store(copy.target, target, Load(copy.source, source, dtype))
-    for var, extent in zip(reversed(here), reversed(copy.shape), strict=True):
-        body = For(var.name, Const(0), extent, body, Const(1))
-    return body
