@@ -174,3 +174,43 @@ def test_a_plan_for_the_kernel_is_followed() -> None:
     expected = in_source_order(gemv, [y, A, x])[0]
     planned(y, np.asfortranarray(A), x)
     np.testing.assert_array_equal(y, expected)
+
+
+def box(b, a):
+    for i in range(b.shape[0]):
+        for j in range(b.shape[1]):
+            s = 0
+            for u in range(3):
+                for w in range(5):
+                    s += a[i + u, j + w]
+            b[i, j] = s
+
+
+def moving_sum(y, x, k):
+    for i in range(y.shape[0]):
+        for t in range(k):
+            y[i] += x[2 * i + t]
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "float64"])
+@pytest.mark.parametrize("n", SIZES)
+def test_windows_are_loops(n: int, dtype: str) -> None:
+    """Also of integers, whose sums may be taken in any order."""
+    made = np.random.default_rng(n)
+    a, found = made.integers(0, 9, (n + 2, 23)).astype(dtype), np.zeros((n, 19), dtype)
+    compiled = lw.jit(box)
+    compiled(found, a)
+    wanted = sum(a[u : u + n, w : w + 19] for u in range(3) for w in range(5))
+    assert np.array_equal(found, wanted)
+    if n > 1:
+        assert not is_contraction(compiled, found, a)
+
+
+@pytest.mark.parametrize(("function", "k", "is_kernel"), [(moving_sum, 3, 0), (moving_sum, 2, 1)])
+def test_which_sums_overlap(function: Callable[..., Any], k: int, is_kernel: int) -> None:
+    """Windows two elements apart overlap where they have three elements, not two."""
+    x, y = np.arange(70, dtype=np.int64), np.zeros(30, dtype=np.int64)
+    compiled = lw.jit(function)
+    compiled(y, x, k)
+    assert np.array_equal(y, [x[2 * i : 2 * i + k].sum() for i in range(30)])
+    assert is_contraction(compiled, y, x, k) == bool(is_kernel)

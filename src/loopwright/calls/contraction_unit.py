@@ -27,7 +27,7 @@ from loopwright.lower.contraction_nests.launch import launch
 from loopwright.planner.contraction_plans.analytical import Choice, choose
 from loopwright.planner.contraction_plans.call_shape import contraction_shape, value_of
 from loopwright.planner.contraction_plans.explain import log_plan
-from loopwright.planner.contraction_plans.vectors import crosses_columns
+from loopwright.planner.contraction_plans.vectors import crosses_columns, reads_windows
 from loopwright.tuning.recall import origin_line, recorded_choice
 
 if TYPE_CHECKING:
@@ -99,10 +99,12 @@ class ContractionUnit:
             shape = replace(shape, batch=batch, i=i, j=j, p=p)
         return shape
 
-    def crosses_columns(self, params: Values, strides: Strides) -> bool:
+    def is_faster_as_loops(self, params: Values, strides: Strides) -> bool:
         """Whether loops are faster than kernels on arrays that lie like this."""
         shape = self.shape(params, strides)
-        return shape is not None and crosses_columns(shape, reassoc=self.reassoc)
+        if shape is None:
+            return False
+        return crosses_columns(shape, reassoc=self.reassoc) or reads_windows(shape)
 
     @property
     def reassoc(self) -> bool:

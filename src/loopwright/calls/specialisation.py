@@ -259,7 +259,7 @@ class Specialisation:
 
         unit = ContractionUnit(self.summary, found, self._machine, self._plan)
         is_free = self._plan is None
-        return None if is_free and unit.crosses_columns(params, strides) else unit
+        return None if is_free and unit.is_faster_as_loops(params, strides) else unit
 
     def _planned_contraction(self) -> Contraction | None:
         """The contraction that the function is, unless the user's plan is one for loops."""

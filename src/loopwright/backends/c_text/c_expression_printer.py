@@ -83,6 +83,7 @@ class NamedBuffer:
     # None: an array of C with all its extents, or a variable. Otherwise a pointer to the element
     # with all subscripts zero, and the strides.
     strides: tuple[Expr, ...] | None
+    is_unsigned: bool = False  # a signed variable that the text declares as an unsigned one
 
     def element(self, index: tuple[Expr, ...], write: Callable[[Expr], CText]) -> str:
         """The lvalue of one element; `write` gives the text of an index expression."""
@@ -288,7 +289,10 @@ class CExpressions:
             case Var(name=name):
                 return self.variable(name)
             case Load(array=array, index=index):
-                return CText(self.element(array, index), ATOM, width_of(dtype))
+                text = self.element(array, index)
+                if self.buffers[array].is_unsigned:
+                    return CText(f"({c_type(dtype)}){text}", UNARY, width_of(dtype))
+                return CText(text, ATOM, width_of(dtype))
             case Cast(x=x):
                 return self._cast(x, dtype)
             case Select(cond=cond, x=x, y=y):

@@ -405,9 +405,11 @@ class CPrinter:
         text = f"{target} = {self.expressions.value(stmt.value)};"
         match stmt.value:
             case Binary(op="add" | "sub" | "mul" as op, x=Load(array=array, index=index), y=y) if (
-                (array, index) == (stmt.buffer, stmt.index)
-                and stmt.value.dtype.is_float
-                and stmt.value.dtype.bits > 16
+                array,
+                index,
+            ) == (stmt.buffer, stmt.index) and (
+                (stmt.value.dtype.is_float and stmt.value.dtype.bits > 16)
+                or self.expressions.buffers[array].is_unsigned
             ):
                 text = updated(target, op, self.expressions.value(y))
         self._add_store(text, stmt)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from loopwright.backends.c_text.c_dialect import ANY_FLAG, FAR_FLAG
 from loopwright.backends.c_text.c_expression_printer import CExpressions, NamedBuffer, width_of
+from loopwright.backends.c_text.c_modulo_sums import gathers_modulo
 from loopwright.backends.c_text.c_operations import Helper
 from loopwright.backends.c_text.c_syntax import (
     ATOM,
@@ -20,7 +21,7 @@ from loopwright.backends.c_text.c_syntax import (
 from loopwright.backends.c_text.c_vectors import VectorStatements
 from loopwright.diagnostics import InternalError
 from loopwright.ir.device import shared_part
-from loopwright.ir.dtypes import BOOL, INT32, INT64, DType
+from loopwright.ir.dtypes import BOOL, DTYPES, INT32, INT64, DType
 from loopwright.ir.expr import Cast, Const, Expr, Load, Var, as_expr
 from loopwright.ir.fixed_conditions import has_fixed_part
 from loopwright.ir.intervals import Interval, interval, limits
@@ -353,11 +354,12 @@ class Scopes:
             return self._declare_part(name, stmt, extents), False
         space = self.expressions.dialect.shared if buffer.space is Space.SHARED else ""
         index = self.expressions.index
+        is_unsigned = not is_device and gathers_modulo(stmt)
         self.lines.add(
             space
             + _declaration(
                 name,
-                buffer.dtype,
+                DTYPES[f"u{buffer.dtype.name}"] if is_unsigned else buffer.dtype,
                 extents,
                 count,
                 index,
@@ -365,9 +367,8 @@ class Scopes:
                 is_volatile=buffer.is_volatile,
             )
         )
-        return NamedBuffer(
-            name, buffer.dtype, buffer.strides if extents is None else None
-        ), not is_stack
+        strides = buffer.strides if extents is None else None
+        return NamedBuffer(name, buffer.dtype, strides, is_unsigned), not is_stack
 
     def _declare_box(self, stmt: Alloc) -> NamedBuffer:
         """Declare memory in the scratchpad, behind that of the blocks around."""

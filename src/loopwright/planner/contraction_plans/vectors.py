@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 
 from loopwright.ir.contraction_shape import ContractionShape, Dim, has_runs
 from loopwright.ir.kernel_variant import (
@@ -16,7 +17,7 @@ from loopwright.ir.machine import Machine
 from loopwright.planner.contraction_plans.arrange import arrange_elements
 from loopwright.planner.contraction_plans.choice import Choice, even_block, operator_names
 
-__all__ = ["crosses_columns", "plan_columns", "plan_elements", "plan_rows"]
+__all__ = ["crosses_columns", "plan_columns", "plan_elements", "plan_rows", "reads_windows"]
 
 LONG_ROW_BYTES = 2048
 AHEAD_BYTES = 256  # how far ahead of its use a stream is prefetched (measured, N1)
@@ -34,6 +35,29 @@ def crosses_columns(shape: ContractionShape, *, reassoc: bool) -> bool:
         return False
     free, operand = (shape.j, "right") if shape.j else (shape.i, "left")
     return _nearest(free, operand) > _nearest((*shape.p, *shape.batch), operand)
+
+
+def reads_windows(shape: ContractionShape) -> bool:
+    """Whether results of a product with an empty bundle i or j are sums over windows that overlap.
+
+    That is where a loop of the reduction passes over elements that a loop of the other bundle
+    reaches too, as w and j do in a[j + w]. Loops keep what windows have in common in registers,
+    where the kernel asks tables where each element is (sums over 5 x 5 elements 0.07 to 0.3 of gcc
+    by the kernel and 1.1 to 1.7 by loops, filters of 64 taps 4 to 12 and 12 to 20; measured,
+    Cascade Lake).
+    """
+    if not shape.p or (shape.i and shape.j):
+        return False
+    free, operand = (shape.j, "right") if shape.j else (shape.i, "left")
+
+    def steps(dims: tuple[Dim, ...]) -> list[tuple[int, int]]:
+        return [(abs(getattr(d, operand)), d.extent) for d in dims if d.extent > 1]
+
+    return any(
+        low and (count - 1) * low >= high
+        for one, other in product(steps(free), steps(shape.p))
+        for (low, count), (high, _) in [sorted((one, other))]
+    )
 
 
 def _nearest(dims: tuple[Dim, ...], operand: str) -> float:
