@@ -175,7 +175,7 @@ class CStatementReader:
         body = node.body
         changed = changed_by([body])
         try:
-            head = read_header(self._read, node)
+            head = read_header(self._read, node, changed)
         except Reported:
             self._check_body(node, changed)
             return ()
@@ -218,7 +218,8 @@ class CStatementReader:
         found: dict[Declaration, tuple[CValue, int]] = {}
         for declaration in changed & self._scope.known.keys():
             setting = [child for child in children if declaration in changed_by((child,))]
-            amounts = [self._step_of(child, declaration) for child in setting]
+            with self._scope.unknown(changed):
+                amounts = [self._step_of(child, declaration) for child in setting]
             whole = [amount for amount in amounts if amount is not None]
             if len(whole) == len(amounts):
                 found[declaration] = (self._scope.known[declaration], sum(whole))

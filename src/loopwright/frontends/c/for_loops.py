@@ -53,8 +53,13 @@ class LoopHeader:
     is_own: bool  # the variable is declared in the head
 
 
-def read_header(read: CExpressionReader, loop: ForStmt) -> LoopHeader:
-    """Variable, start and step of a loop. Raises Reported after reading all of them."""
+def read_header(
+    read: CExpressionReader, loop: ForStmt, changed: frozenset[Declaration]
+) -> LoopHeader:
+    """Variable, start and step of a loop whose body changes these variables.
+
+    Raises Reported after reading all of them.
+    """
     counter = counter_of(loop)
     try:
         if counter is None:
@@ -67,7 +72,8 @@ def read_header(read: CExpressionReader, loop: ForStmt) -> LoopHeader:
     with suppress(Reported):
         start = _start(read, loop, counter)
     try:
-        step = _step(read, loop, counter)
+        with read.scope.unknown(changed):
+            step = _step(read, loop, counter)
     except Refusal as refusal:
         read.report(refusal, loop.head if loop.step is None else loop.step.at)
     except Reported:

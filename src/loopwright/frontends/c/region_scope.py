@@ -166,6 +166,13 @@ class RegionScope:
             self.known, self.untouched, self.unset = known, untouched, unset
 
     @contextmanager
+    def unknown(self, changed: Iterable[Declaration]) -> Iterator[None]:
+        """Read what a loop does in each iteration, before the loop that changes these is read."""
+        with self.branch():
+            self.forget(changed)
+            yield
+
+    @contextmanager
     def aliased(self, aliases: Mapping[Declaration, Alias]) -> Iterator[None]:
         """Read the body of an inlined function with these arrays behind its parameters."""
         before = self.aliases
