@@ -273,3 +273,24 @@ def test_text_of_a_file(machine: str, target: str) -> None:
             pointers = [ctypes.c_void_p(array.ctypes.data) for array in (a, into)]
             function(n, m, *pointers, ctypes.c_float(0.5))
         assert found.tobytes() == expected.tobytes(), (n, m)
+
+
+@needs_cc
+def test_elements_that_two_iterations_store() -> None:
+    """The later iteration has the last word, also where vectors overlap."""
+    nest = doubled(FLOAT64)
+    (row,) = (x for x in statements(nest.body) if isinstance(x, For) and x.var == "j")
+    element = Load("A", (R, J), FLOAT64)
+    first, second = Store("B", (R, J + 1), element + 1.0), Store("B", (R, J), element * 3.0)
+    both = replace(row, body=Block((first, second)))
+    changed = replace(nest, body=loop(R, 0, Var("m"), both))
+    assert "lw_next_line" in emit_c(changed, C).text
+    (kernel,) = compile_c([changed], C, FLAGS)
+    source = np.random.default_rng(0).random((2, ROW))
+    for n, offset in product((1, 7, 8, 9, 17, 33, 300), (0, 1, 5)):
+        found = np.full(2 * ROW + offset, 5.0)[offset:].reshape(2, ROW)
+        expected = found.copy()
+        expected[:, :n] = 3.0 * source[:, :n]
+        expected[:, n] = source[:, n - 1] + 1.0
+        kernel({"A": source, "B": found}, {"n": n, "m": 2})
+        np.testing.assert_array_equal(found, expected, str((n, offset)))

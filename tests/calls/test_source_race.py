@@ -175,6 +175,29 @@ def test_the_c_compiler_meets_what_has_won(
 
 
 @needs_cc
+@pytest.mark.parametrize("asked", [{"race_compiler": False}, {"boundscheck": True}])
+def test_records_of_the_compiler_wait_where_it_is_left_out(
+    track: Track, asked: dict[str, bool]
+) -> None:
+    """And where accesses are to be checked, which its code does not do."""
+    track.times = [0.02, 0.03, 0.01, 0.03]
+    with options.override(race_compiler=True):
+        f, (a, b) = columns(), arrays()
+        for _ in range(120):
+            f(a, b)
+        assert serving(f, track) == 2
+        again = columns()
+        again(a, b)
+        assert "the C compiler's code, " in again.explain(a, b)
+        assert "C compiler" in again.inspect_llvm(a, b)
+    with options.override(**asked):
+        other = columns()
+        other(a, b)
+        assert "the C compiler's code, " not in other.explain(a, b)
+        assert "define " in other.inspect_llvm(a, b)
+
+
+@needs_cc
 def test_without_a_compiler_its_records_are_set_aside(
     track: Track, monkeypatch: pytest.MonkeyPatch
 ) -> None:

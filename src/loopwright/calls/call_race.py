@@ -248,6 +248,7 @@ class CallRace:
         self._recent.extend(times if winner else own)
         self._times, self._trials, self._rival = ([], []), 0, None
         if not self._start(lambda: self._make_next(rival, outcome)):
+            self._start(lambda: rival.keep(outcome), at_exit=True)
             self._end("")
 
     def _end(self, told: str) -> bool:

@@ -68,6 +68,7 @@ TuneFirst: TypeAlias = "Callable[[Specialisation, tuple[Any, ...], int], object]
 
 _MOST_READY = 1024  # calls remembered with their launch
 _ACROSS = "no kernel: sums in source order lie across its vectors, and loops are faster"
+_THIS_PLAN = "this plan: inspect_asm shows it, inspect_loops the plan's loops"
 _NO_TABLE = np.zeros(0, dtype=np.int64)
 
 
@@ -401,7 +402,11 @@ class Specialisation:
             return None
         where = self._dtype, self._machine, threads
         given = self._key, params, strides
-        return recorded_loops(*given, *where, lambda: self._construction(threads > 1))
+        found = recorded_loops(*given, *where, lambda: self._construction(threads > 1))
+        settings = options.current()
+        # The C compiler's code checks no bounds.
+        may_compile = settings.race_compiler and not settings.careful
+        return None if found is not None and found[1].by_compiler and not may_compile else found
 
     def _construction(self, parallel: bool) -> str:
         """A digest of the model's plan; earlier processes with the same compiler have left it."""
@@ -507,12 +512,16 @@ class Specialisation:
         else:
             recorded = self._recorded(params, strides, threads)
             plan = self._plan if recorded is None else recorded[0]
-            if recorded is not None and recorded[1].by_compiler and stage == "asm":
-                # lazy: what a race has found
-                from loopwright.calls.compiler_code import compiler_assembly
-
-                return compiler_assembly(self._polyhedral().program, recorded[0], self._machine)
             nests = [self._nest(strides, threads, plan)]
+            if recorded is not None and recorded[1].by_compiler:
+                if stage == "llvm":
+                    return f"; calls run what the C compiler makes of {_THIS_PLAN}\n"
+                if stage == "asm":
+                    # lazy: what a race has found
+                    from loopwright.calls.compiler_code import compiler_assembly
+
+                    program = self._polyhedral().program
+                    return compiler_assembly(program, recorded[0], self._machine)
         return "\n".join(stage_text(nest, stage, self._machine) for nest in nests)
 
     def explain(self, args: tuple[Any, ...] = (), threads: int = 1) -> str:

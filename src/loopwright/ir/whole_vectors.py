@@ -89,7 +89,9 @@ def whole_vector_lanes(loop: For, nest: LoopNest) -> int | None:
 def may_overlap(loop: For, lanes: int) -> bool:
     """Whether the whole vectors of a loop may have elements in common.
 
-    What is computed twice has the same value: the loop reads no array that it stores to.
+    What is computed twice has the same value: the loop reads no array that it stores to. Vectors
+    begin one behind the other, and the iterations from any one on run in order, so that elements
+    which several iterations store end with the value of the last: a simd loop may store them so.
     """
     inside = list(statements(loop.body))
     stores = [stmt for stmt in inside if isinstance(stmt, Store)]

@@ -72,7 +72,8 @@ class LLVMExpressions:
         self.wide: frozenset[str] = frozenset()  # variables with a value per lane
         self.wraps = False  # whether `index` computes data, which may overflow
         self.fuses = False  # whether a product and the sum it is written in round once
-        # The innermost loop around what is written, if that runs in every iteration.
+        # The innermost loop around what is written, if that runs in every iteration: whoever writes
+        # a branch sets it aside.
         self.innermost: Innermost | None = None
         self.violation = ""  # pointer to the record of a violation of bounds
         self.spare: dict[int, str] = {}  # bytes -> memory for accesses that would lie outside
