@@ -281,7 +281,10 @@ def test_elements_that_two_iterations_store() -> None:
     nest = doubled(FLOAT64)
     (row,) = (x for x in statements(nest.body) if isinstance(x, For) and x.var == "j")
     element = Load("A", (R, J), FLOAT64)
-    first, second = Store("B", (R, J + 1), element + 1.0), Store("B", (R, J), element * 3.0)
+    first, second = (
+        Store("B", (R, J + 1), element + Const(1.0, FLOAT64)),
+        Store("B", (R, J), element * Const(3.0, FLOAT64)),
+    )
     both = replace(row, body=Block((first, second)))
     changed = replace(nest, body=loop(R, 0, Var("m"), both))
     assert "lw_next_line" in emit_c(changed, C).text
