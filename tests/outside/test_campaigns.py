@@ -27,7 +27,7 @@ CASES = {
     "sparse_formats": (1, 6),
     "mesh_programs": (1, 2),
     "path_problems": (1, 8),
-    "scalar_programs": (1, 6),
+    "scalar_programs": (1, 24),
 }
 if HUNTS:
     CASES = {name: (20 * groups, cases) for name, (groups, cases) in CASES.items()}

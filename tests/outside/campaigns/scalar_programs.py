@@ -5,18 +5,20 @@ A node is ["set", place, operator, expression], ["for", iterator, start, stop, [
 expression is a number, a name, ["x", iterator], [operator, x, y] or ["?", condition, x, y]; a
 condition is [comparison, x, y]. Integers wrap, so that every result is defined.
 
-What a front end knows of a scalar at some point of a region is where such programs go wrong.
+What a front end knows of a scalar at some point of a region is where such programs go wrong: all of
+them are interpreted, some are compiled.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 import loopwright as lw
+from loopwright.ir.interpret import interpret_program
 from loopwright.runtime.toolchain import build_library, load_library
 from outside.campaigns.campaign import Campaign, Case, Difference, Random, chance, pick
 
@@ -37,6 +39,7 @@ def _drawn(random: Random) -> Case:
     return {
         "first": {name: pick(random, 0, 1, 2, -3, "n", "m") for name in names},
         "body": [_node(random, names, "") for _ in range(int(random.integers(2, 5)))],
+        "compiled": chance(random, 8),
     }
 
 
@@ -44,6 +47,8 @@ def _node(random: Random, names: list[str], around: str) -> list[Any]:
     kind = random.random()
     if kind < 0.5:
         name, how = pick(random, *names), random.random()
+        if how < 0.15:
+            return ["set", name, pick(random, "+=", "-="), pick(random, *names)]
         if how < 0.3:
             return ["set", name, pick(random, "+=", "-="), _expression(random, names, around, 2)]
         if how < 0.45:
@@ -128,7 +133,17 @@ def _text(expression: Any) -> str:
 
 def _checked(case: Case) -> None:
     source = c_text(case)
-    roads = {"host": lw.compile(source, race=False), "c": lw.compile(source, target="c")}
+    (program,) = lw.parse_c(source)
+
+    def interpreted(n: int, m: int, *arrays: np.ndarray) -> None:
+        used = {array.name for array in program.arrays}
+        given = {name: one for name, one in zip("xyz", arrays, strict=True) if name in used}
+        sizes = {name: value for name, value in (("n", n), ("m", m)) if name in program.params}
+        interpret_program(program, given, sizes)
+
+    roads: dict[str, Callable[..., object]] = {"interpreter": interpreted}
+    if case["compiled"]:
+        roads |= {"host": lw.compile(source, race=False), "c": lw.compile(source, target="c")}
     expected = load_library(build_library(source, _FLAGS))["f"]
     for n in _SIZES:
         made = np.random.default_rng(n)
@@ -146,6 +161,8 @@ def _checked(case: Case) -> None:
 def _smaller(case: Case) -> Iterator[Case]:
     for body in _shorter(case["body"]):
         yield {**case, "body": body}
+    if case["compiled"]:
+        yield {**case, "compiled": False}
     for name, first in case["first"].items():
         if first != 0:
             yield {**case, "first": {**case["first"], name: 0}}
