@@ -10,10 +10,9 @@ elements are accessed, an iterator counted in the first subscript that has it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
-from math import prod
+from math import inf, prod
 from types import MappingProxyType
 
 from loopwright.ir.analysis_manager import AnalysisManager, DomainAnalysis
@@ -376,7 +375,7 @@ def _most_values(expr: Expr) -> float:
             return _most_values(x)
         case Binary(op="add" | "sub", x=Const(), y=y):
             return _most_values(y)
-    return math.inf
+    return inf
 
 
 def coefficients(expr: Expr) -> tuple[tuple[str, int], ...]:

@@ -68,7 +68,7 @@ TuneFirst: TypeAlias = "Callable[[Specialisation, tuple[Any, ...], int], object]
 
 _MOST_READY = 1024  # calls remembered with their launch
 _ACROSS = "no kernel: sums in source order lie across its vectors, and loops are faster"
-_THIS_PLAN = "this plan: inspect_asm shows it, inspect_loops the plan's loops"
+_BY_COMPILER = "; calls run what the C compiler makes of this plan: inspect_asm shows it\n"
 _NO_TABLE = np.zeros(0, dtype=np.int64)
 
 
@@ -512,16 +512,14 @@ class Specialisation:
         else:
             recorded = self._recorded(params, strides, threads)
             plan = self._plan if recorded is None else recorded[0]
-            nests = [self._nest(strides, threads, plan)]
-            if recorded is not None and recorded[1].by_compiler:
+            if recorded is not None and recorded[1].by_compiler and stage != "loops":
                 if stage == "llvm":
-                    return f"; calls run what the C compiler makes of {_THIS_PLAN}\n"
-                if stage == "asm":
-                    # lazy: what a race has found
-                    from loopwright.calls.compiler_code import compiler_assembly
+                    return _BY_COMPILER
+                # lazy: what a race has found
+                from loopwright.calls.compiler_code import compiler_assembly
 
-                    program = self._polyhedral().program
-                    return compiler_assembly(program, recorded[0], self._machine)
+                return compiler_assembly(self._polyhedral().program, recorded[0], self._machine)
+            nests = [self._nest(strides, threads, plan)]
         return "\n".join(stage_text(nest, stage, self._machine) for nest in nests)
 
     def explain(self, args: tuple[Any, ...] = (), threads: int = 1) -> str:

@@ -367,11 +367,12 @@ class _Emitter:
 
     def _loop(self, loop: For) -> None:
         start, stop, step = (self.values.index(x) for x in (loop.start, loop.stop, loop.step))
-        lanes = self._overlapping_lanes(loop)
-        if lanes:
-            self._overlapping_loop(loop, start, stop, lanes)
+        is_free = self.nest.leave_to_llvm and self.values.vector is None
+        lanes = overlapping_lanes(loop, self.nest) if is_free else None
+        place = self._first_place(loop, is_cut=lanes is not None)
+        if lanes is not None and place is not None:
+            self._overlapping_loop(loop, (start, stop), place[0], lanes)
             return
-        place = self._first_place(loop)
         if place is not None:
             bounds, facts = (start, stop), self.metadata.pieces()
             with pieces_by_lines(self.code, bounds, *place, facts) as piece:
@@ -384,31 +385,23 @@ class _Emitter:
         else:
             self._iterate(loop, *fixed_share(self.code, (start, stop, step)), step)
 
-    def _overlapping_lanes(self, loop: For) -> int | None:
-        """Lanes of the whole vectors that a loop runs by, of which some overlap; None: as LLVM."""
-        if not self.nest.leave_to_llvm or self.values.vector is not None:
-            return None
-        lanes = overlapping_lanes(loop, self.nest)
-        return lanes if lanes and self._first_place(loop, is_cut=True) else None
-
-    def _overlapping_loop(self, loop: For, start: SSAValue, stop: SSAValue, lanes: int) -> None:
+    def _overlapping_loop(
+        self, loop: For, bounds: tuple[SSAValue, SSAValue], pointer: str, lanes: int
+    ) -> None:
         """Whole vectors from both ends; a loop that is shorter than one runs singly."""
-        code = self.code
+        code, (start, stop) = self.code, bounds
         vectors, singly, done = (code.label(x) for x in ("whole.", "short.", "end."))
         trips = code.emit(f"sub nsw i64 {stop.text}, {start.text}")
         is_long = code.emit(f"icmp sge i64 {trips}, {lanes}")
         code.effect(f"br i1 {is_long}, label %{vectors}, label %{singly}")
         code.start(vectors)
-        with code.scope():
-            place = self._first_place(loop, is_cut=True)
-            assert place is not None, "asked for before"
-            low = Var(f"{loop.var}.from")
-            facts = self.metadata.pieces()
-            with (
-                overlapping_vectors(code, (start, stop), place[0], lanes, facts) as first,
-                self.values.bound(low.name, first),
-            ):
-                self._shifted_vector_loop(replace(loop, start=low), lanes)
+        low, facts = Var(f"{loop.var}.from"), self.metadata.pieces()
+        with (
+            code.scope(),
+            overlapping_vectors(code, bounds, pointer, lanes, facts) as first,
+            self.values.bound(low.name, first),
+        ):
+            self._shifted_vector_loop(replace(loop, start=low), lanes)
         code.branch(done)
         code.start(singly)
         with code.scope():
