@@ -2,11 +2,12 @@
 PYTHON ?= python3
 WORKERS ?= auto
 MINUTES ?= 30
+LEVEL := test
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint unit hunt outside soak bench venv clean
+.PHONY: demo test test-all lint unit hunt outside soak bench venv clean
 
 demo: $(STAMP)
 	$(BIN)/python -m loopwright demo
@@ -14,7 +15,12 @@ demo: $(STAMP)
 # Both at once, though they share their cores; what lint says stays together (make 4.0 and later).
 SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 test: $(STAMP)
-	@$(MAKE) --no-print-directory -j2 $(SYNC) lint unit
+	@$(MAKE) --no-print-directory -j2 $(SYNC) LEVEL=$(LEVEL) lint unit
+
+# The same with another part of the cases every day, and with what takes minutes: before an issue
+# ends, at most an hour on two cores.
+test-all:
+	@$(MAKE) --no-print-directory LEVEL=all test
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -23,21 +29,24 @@ lint: $(STAMP)
 
 # Bytecode is kept, also where Python is told to write none. Workers take tests from each other, so
 # that they end together, and keep the tests of a file on one of them as long as they can.
-PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+PYTEST = TEST_LEVEL=$(LEVEL) PYTHONDONTWRITEBYTECODE= \
+  $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 # The + lets pytest write as it goes, where the output of targets is kept together. Assertions that
 # tell their values take a minute to prepare: what fails runs a second time to tell them.
 unit: $(STAMP)
-	+$(PYTEST) --assert=plain || { \
+	+$(PYTEST) --report --assert=plain || { \
 	  test $$? -eq 1 && $(PYTEST) --last-failed --last-failed-no-failures=none; exit 1; }
 
-# All combinations of which `make test` draws a part, and new examples of property tests.
+# All combinations of which the others draw a part, and new examples of property tests: hours.
+hunt: LEVEL := hunt
 hunt: $(STAMP)
-	HYPOTHESIS_PROFILE=hunt $(PYTEST)
+	$(PYTEST) --report
 
 # The whole suites of other projects, of which `make test` runs a part.
+outside: LEVEL := all
 outside: $(STAMP)
-	OUTSIDE=all $(PYTEST) tests/outside
+	$(PYTEST) --report tests/outside
 
 # Random campaigns for some minutes: make soak MINUTES=30.
 soak: $(STAMP)

@@ -1,24 +1,30 @@
-"""What every test runs under: fixed hypothesis examples, a cache of its run, all checks on."""
+"""What every test runs under: the examples of its level, a cache of its run, all checks on."""
 
 import gc
 import os
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
-from drawn import HUNTS, in_turn, turn_of_day
+from drawn import HUNTS, LEVEL, in_all, taken, turn
 from loopwright import options
+from run_report import LEFT, RunReport
 
 # A slow or shared machine must not decide whether a test passes.
 UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("ci", UNTIMED, derandomize=True, max_examples=20, database=None)
+settings.register_profile("test", UNTIMED, derandomize=True, max_examples=20, database=None)
+settings.register_profile("all", UNTIMED, max_examples=20, database=None)  # seed: the turn
 settings.register_profile("hunt", UNTIMED, max_examples=2000)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+settings.load_profile(LEVEL)
 
-# Which cases are drawn: others every day. Workers of one run have to agree.
-TURN = int(os.environ.setdefault("DRAW", str(turn_of_day())))
+# Hypothesis mixes constants of the modules that are loaded into its examples. Which those are,
+# depends on the tests that the same worker ran before, so examples would depend on luck.
+if not HUNTS:
+    providers._get_local_constants = providers.Constants
 
 # A compiler keeps most of what it makes: at Python's own thresholds a tenth of a run goes by
 # looking for garbage among a million objects that stay.
@@ -53,28 +59,48 @@ def _own_options(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--matrices", metavar="DIR", help="directory of .mtx.gz and .tns.gz files")
+    parser.addoption(
+        "--report", action="store_true", help="say what to wait for, skips by reason, the slowest"
+    )
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "drawn(one_in): the usual run takes a part of the cases")
+    config.addinivalue_line("markers", "drawn(one_in): a run takes a part of the cases")
+    config.addinivalue_line("markers", "only_in_all(reason): too long for the usual run")
+    if LEVEL == "all" and config.getoption("hypothesis_seed", default=None) is None:
+        config.option.hypothesis_seed = str(turn())  # other random examples every day
+    if config.getoption("report") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(RunReport(config, LEVEL))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave to other commits what is not drawn, unless somebody asks for tests by name."""
+    """Leave out what this run does not take, unless somebody asks for tests by name."""
     is_named = any("::" in word for word in config.args)
-    if HUNTS or is_named or config.option.keyword or config.getoption("lf", default=False):
+    if is_named or config.option.keyword or config.getoption("lf", default=False):
         return
+    left: dict[pytest.Item, str] = {}
     cases: dict[str, list[pytest.Item]] = {}
     for item in items:
-        if item.get_closest_marker("drawn") is not None:
+        if (mark := item.get_closest_marker("only_in_all")) is not None and not in_all():
+            left[item] = mark.args[0]
+        elif item.get_closest_marker("drawn") is not None:
             cases.setdefault(item.nodeid.split("[")[0], []).append(item)
-    left: set[pytest.Item] = set()
     for every in cases.values():
         mark = every[0].get_closest_marker("drawn")
         assert mark is not None
-        left |= set(every) - set(in_turn(every, mark.args[0], TURN))
+        rest = set(every) - set(taken(every, mark.args[0]))
+        left |= dict.fromkeys(rest, "cases of which a part is drawn")
+    config.stash[LEFT] = Counter(left.values())
     config.hook.pytest_deselected(items=[item for item in items if item in left])
     items[:] = [item for item in items if item not in left]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Let a worker hand over what it has left out: it is the worker that knows the reasons."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["left"] = dict(session.config.stash.get(LEFT, Counter()))
 
 
 def pytest_collection_finish() -> None:
@@ -84,8 +110,8 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatus: int) -> None:
-    if exitstatus:
-        terminalreporter.write_line(f"cases were drawn with DRAW={TURN}")
+    if exitstatus and LEVEL == "all":
+        terminalreporter.write_line(f"repeat the same cases: make test-all DRAW={turn()}")
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,9 @@
-"""A part of many examples in the usual run, all of them in the hunt (`make hunt`)."""
+"""Which of many cases a run takes; TEST_LEVEL says it and is read here only.
+
+test (`make test`): the same part on every machine and every day;
+all (`make test-all`): that part, another one every day, and tests marked `only_in_all`;
+hunt (`make hunt`): all of them, and more random examples, others every time: hours.
+"""
 
 import itertools
 import os
@@ -6,9 +11,19 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-HUNTS = os.environ.get("HYPOTHESIS_PROFILE") == "hunt"
+LEVELS = ("test", "all", "hunt")
+LEVEL = os.environ.get("TEST_LEVEL", "test")
+if LEVEL not in LEVELS:
+    raise ValueError(f"TEST_LEVEL={LEVEL}: accepted are {', '.join(LEVELS)}")
+
+HUNTS = LEVEL == "hunt"
 FEWEST = 2  # cases of a test that the usual run takes, where it has as many
 T = TypeVar("T")
+
+
+def in_all() -> bool:
+    """Whether this run takes what is too long for the usual one: `make test-all`, `make hunt`."""
+    return LEVEL != "test"
 
 
 def drawn(items: Iterable[T], one_in: int, first: int = 0) -> list[T]:
@@ -22,7 +37,7 @@ def drawn(items: Iterable[T], one_in: int, first: int = 0) -> list[T]:
 
 
 def combined(*axes: Iterable[Any], one_in: int) -> list[tuple[Any, ...]]:
-    """One in so many of the combinations of values, spread evenly; in the hunt all of them.
+    """One of every `one_in` combinations of values, spread evenly; in the hunt all of them.
 
     They are those whose positions on the axes sum to a multiple of `one_in`: fixing all values but
     one leaves every `one_in`-th of that one.
@@ -36,13 +51,30 @@ def combined(*axes: Iterable[Any], one_in: int) -> list[tuple[Any, ...]]:
 
 
 def some(examples: int) -> int:
-    """How many random examples the usual run has of so many in the hunt: a third, at least ten."""
+    """How many random examples a run has where the hunt has `examples`: a third, at least ten."""
     return examples if HUNTS else min(examples, max(10, examples // 3))
 
 
-def turn_of_day() -> int:
-    """A number that every day has another of: what passes before a commit passes after it."""
-    return datetime.now(UTC).date().toordinal()
+def turn() -> int:
+    """The turn of this run: 0 in the usual one, else DRAW, which is the number of the day (UTC).
+
+    It is written back, so that all workers of a run agree, also where one starts after midnight.
+    """
+    if not in_all():
+        return 0
+    return int(os.environ.setdefault("DRAW", str(datetime.now(UTC).date().toordinal())))
+
+
+def taken(cases: Sequence[T], one_in: int) -> list[T]:
+    """What this run takes of the cases of a test with the mark `drawn`.
+
+    The usual run takes turn 0, the long one that and its own, the hunt all cases.
+    """
+    if HUNTS:
+        return list(cases)
+    places = range(len(cases))
+    both = {*in_turn(places, one_in, 0), *in_turn(places, one_in, turn())}
+    return [cases[place] for place in sorted(both)]
 
 
 def in_turn(cases: Sequence[T], one_in: int, turn: int) -> list[T]:

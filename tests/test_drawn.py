@@ -1,8 +1,20 @@
-"""The part of the cases that the usual run takes."""
+"""The part of the cases that a run takes, by its level."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
-from drawn import FEWEST, in_turn
+import drawn
+from drawn import FEWEST, in_turn, taken
+
+# What a machine may have otherwise.
+SURROUNDINGS = (
+    {"PYTHONHASHSEED": "1", "TZ": "Asia/Tokyo", "LC_ALL": "POSIX", "DRAW": "5"},
+    {"PYTHONHASHSEED": "2", "TZ": "America/Lima", "LC_ALL": "C.UTF-8"},
+)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 6, 11, 12, 13, 100])
@@ -22,3 +34,112 @@ def test_a_turn_has_all_values_of_an_inner_axis() -> None:
         found = in_turn(cases, 3, turn)
         assert {column for _, column in found} == {0, 1, 2}
         assert {row for row, _ in found} == set(range(6))
+
+
+def at_level(monkeypatch: pytest.MonkeyPatch, level: str, draw: str | None = None) -> None:
+    monkeypatch.setattr(drawn, "LEVEL", level)
+    monkeypatch.setattr(drawn, "HUNTS", level == "hunt")
+    if draw is None:
+        monkeypatch.delenv("DRAW", raising=False)
+    else:
+        monkeypatch.setenv("DRAW", draw)
+
+
+def test_the_usual_run_takes_the_same_cases_whatever_the_day(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    at_level(monkeypatch, "test", draw="740000")
+    assert taken(range(12), 3) == in_turn(range(12), 3, 0)
+
+
+@pytest.mark.parametrize("draw", range(6))
+def test_the_long_run_takes_more_than_the_usual_one(
+    draw: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_level(monkeypatch, "all", draw=str(draw))
+    expected = {*in_turn(range(12), 3, 0), *in_turn(range(12), 3, draw)}
+    assert taken(range(12), 3) == sorted(expected)
+
+
+def test_days_of_the_long_run_take_every_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: set[int] = set()
+    for draw in range(739_000, 739_004):
+        at_level(monkeypatch, "all", draw=str(draw))
+        found |= set(taken(range(12), 4))
+    assert found == set(range(12))
+
+
+def test_workers_of_a_long_run_agree_on_the_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRAW", "0")  # put back at the end: the call below writes it
+    at_level(monkeypatch, "all")
+    assert drawn.turn() > 738_000
+    assert os.environ["DRAW"] == str(drawn.turn())
+
+
+def test_the_hunt_leaves_none_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    at_level(monkeypatch, "hunt")
+    assert taken(range(12), 3) == list(range(12))
+
+
+# Prints what it draws: by our own means, by hypothesis, and which cases are left.
+FILE = """
+import pytest
+import constants
+from hypothesis import given, strategies
+from drawn import drawn
+
+@pytest.mark.drawn(3)
+@pytest.mark.parametrize("case", drawn(range(18), 2))
+def test_case(case):
+    print("case", case)
+
+@given(strategies.lists(strategies.integers(), min_size=4))
+def test_example(numbers):
+    print("example", numbers)
+
+@pytest.mark.only_in_all("takes minutes")
+def test_long():
+    print("long")
+"""
+
+
+def printed(file: Path, level: str, surroundings: dict[str, str]) -> list[str]:
+    """The lines that the tests of a file print in a fresh process at a level."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-s", "-q", "-p", "conftest", "-p", "no:cacheprovider",
+         "-p", "no:randomly", str(file)],
+        cwd=file.parent, capture_output=True, text=True, check=False,
+        env=os.environ | {"PYTHONPATH": ":".join(filter(None, sys.path)), "DRAW": "",
+                                "TEST_LEVEL": level} | surroundings,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    words = ("case", "example", "long")
+    lines = [line.lstrip(".") for line in done.stdout.splitlines()]
+    return [line for line in lines if line.startswith(words)]
+
+
+def test_only_the_level_changes_what_runs(tmp_path: Path) -> None:
+    """Hash seed, time zone, locale, day, and what is loaded besides, change nothing."""
+    file = tmp_path / "test_draws.py"
+    file.write_text(FILE, encoding="utf-8")
+    loaded = tmp_path / "constants.py"
+    loaded.write_text("", encoding="utf-8")
+    usual = printed(file, "test", SURROUNDINGS[0])
+    loaded.write_text(f"NUMBERS = {list(range(1000, 2000))}", encoding="utf-8")
+    assert printed(file, "test", SURROUNDINGS[1]) == usual
+    cases = [line for line in usual if line.startswith("case")]
+    assert cases == ["case 0", "case 8", "case 16"]
+    assert sum(line.startswith("example") for line in usual) == 20
+    assert "long" not in usual
+    longer = printed(file, "all", {"DRAW": "1"})
+    assert set(cases) < set(longer)
+    assert "long" in longer
+    assert not {line for line in longer if line.startswith("example")} <= set(usual)
+
+
+def test_an_unknown_level_is_an_error() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "import drawn"], cwd=Path(__file__).parent, capture_output=True,
+        text=True, check=False, env=os.environ | {"TEST_LEVEL": "some"},
+    )  # fmt: skip
+    assert done.stderr.endswith("ValueError: TEST_LEVEL=some: accepted are test, all, hunt\n")

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 
+from drawn import in_all
 from loopwright import options
 
 # Alone on the path of a child: the folder of our tests has names of other packages (`sparse`).
@@ -27,7 +28,7 @@ SECONDS = 3600  # after which a child is ended and its test fails
 # All tests ran: all passed, or some failed.
 _TO_ITS_END = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
 # A usual run takes the parts of the suites that reach us in many ways; this one takes all.
-RUNS_ALL = os.environ.get("OUTSIDE") == "all"
+RUNS_ALL = in_all()
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """NumPy's own tests of einsum, with `np.einsum` replaced by ours.
 
 Most of them go through the same hundreds of sums in one dtype after the other: the usual run takes
-some of every kind, OUTSIDE=all takes them all.
+some of every kind, `make test-all` takes them all.
 """
 
 from pathlib import Path

@@ -1,7 +1,7 @@
 """opt_einsum's own tests with `backend="loopwright"`, and random equations of its own making.
 
-The usual run takes three of its thirteen ways to find a path; OUTSIDE=all takes all of them. Its
-tests of other libraries' arrays do not reach us, so that it does not matter which are installed.
+The usual run takes three of its thirteen ways to find a path; `make test-all` takes all of them.
+Its tests of other libraries' arrays do not reach us: it does not matter which are installed.
 """
 
 from pathlib import Path

@@ -1,7 +1,7 @@
 """scipy.sparse's own tests, with its conversions and products replaced by ours.
 
 `plugins/outside_scipy.py` says what is replaced and what scipy still answers itself. The usual run
-takes tests of conversions and products of four formats; OUTSIDE=all takes every test of
+takes tests of conversions and products of four formats; `make test-all` takes every test of
 scipy.sparse that builds a matrix, also of `lil` and `dok`, of matrices beside arrays, of storage
 that is not canonical, and with 64-bit indices.
 """
@@ -62,7 +62,7 @@ LISTED_PARTS = {
 }
 
 
-@pytest.mark.skipif(not RUNS_ALL, reason="takes many minutes: OUTSIDE=all")
+@pytest.mark.only_in_all("the whole suite of scipy.sparse")
 @pytest.mark.parametrize(("file", "part"), PARTS)
 def test_all_of_scipy_sparse(file: str, part: str, tmp_path: Path) -> None:
     chosen = ("-k", part) if part else ()
