@@ -35,7 +35,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
     ("faults",),
     ("log", "tracebacks"),
     ("options",),
-    ("diagnostics", "memo", "compilers", "tables", "undisturbed"),
+    ("clock", "diagnostics", "memo", "compilers", "tables", "undisturbed"),
     ("lazy_dataclass",),
 )
 # Of parts that a level would allow: what analysis finds stands in the schedule that is lowered.

@@ -20,7 +20,7 @@ SW = load_mesh("sw26010")
 def _run(name: str, *flags: str, folder: Path = RUNS, **keywords: object) -> AthreadRun:
     files = [str(folder / f"{name}_{side}.c") for side in ("master", "slave")]
     return run_athread(
-        files[:1], files[1:], SW, flags=flags, timeout=120, **keywords  # type: ignore[arg-type]
+        files[:1], files[1:], SW, flags=flags, timeout=600, **keywords  # type: ignore[arg-type]
     )  # fmt: skip
 
 

@@ -53,7 +53,7 @@ OF_PRO = {"newer_generation", "broadcast_over_source", "broadcast_of_no_data"}
 def _run(name: str, *flags: str, seed: int = 1) -> AthreadRun:
     machine = load_mesh("sw26010pro" if name in OF_PRO else "sw26010")
     slave = str(PROGRAMS / f"{name}.c")
-    return run_athread([MASTER], [slave], machine, flags=flags, seed=seed, timeout=60)
+    return run_athread([MASTER], [slave], machine, flags=flags, seed=seed, timeout=600)
 
 
 def _lines(file: str) -> list[int]:

@@ -479,7 +479,7 @@ assert call_race.in_background(lambda: print("record", flush=True), at_exit=True
 
 def _run(script: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()

@@ -59,7 +59,7 @@ print(C.sum(), total, *loaded)
 
 def run(file: Path) -> str:
     done = subprocess.run(
-        [sys.executable, str(file)], capture_output=True, text=True, check=False, timeout=120
+        [sys.executable, str(file)], capture_output=True, text=True, check=False, timeout=600
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()

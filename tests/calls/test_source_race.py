@@ -463,7 +463,7 @@ print(len(seen), "race of calls" in f["f"].explain(24, a, b))
             [sys.executable, "-c", script],
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=600,
             check=False,
             env=_environment(tmp_path),
         )
@@ -498,7 +498,7 @@ for factor, pause in ((1, 0.0), (2, 0.0), (3, 0.3), (4, 0.0)):
         [sys.executable, "-X", "faulthandler", "-c", script],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         check=False,
         env=_environment(tmp_path),
     )

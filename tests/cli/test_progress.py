@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from loopwright.cli import progress
+from loopwright import clock
 from loopwright.cli.progress import ProgressBar, StatusLine
 
 
@@ -14,8 +14,8 @@ class Terminal(io.StringIO):
 
 
 def test_the_line_is_drawn_and_wiped(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = iter([0.0, 0.05, 0.2, 0.21])
-    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    moments = iter([0.0, 0.05, 0.2, 0.21])
+    monkeypatch.setattr(clock, "now", lambda: next(moments))
     stream = Terminal()
     with ProgressBar("reading", stream) as bar:
         for done in (0, 1, 2, 4):

@@ -36,7 +36,7 @@ def run(*words: str | Path, env: dict[str, str] | None = None, status: int = 0) 
         texts,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         env={**os.environ, **(env or {})},
         check=False,
     )

@@ -71,7 +71,7 @@ def test_processes_give_the_bits_of_one_machine(tmp_path, ranks) -> None:
     words = ["shortest", "--input", str(tmp_path / "a.npy"), "--block", "16"]
     words += ["--output", str(tmp_path / "d.npy"), "--threads", "1"]
     process = start(ranks, words)
-    told = process.communicate(timeout=100)[0]
+    told = process.communicate(timeout=600)[0]
     assert process.returncode == 0, told
     assert "shortest: step 6 of 6" in told
     assert np.array_equal(np.load(tmp_path / "d.npy"), expected(a, 16))
@@ -85,18 +85,18 @@ def test_a_killed_rank_is_told_and_the_run_goes_on(tmp_path) -> None:
     words = ["shortest", "--input", str(tmp_path / "a.npy"), "--block", "8", "--threads", "1"]
     words += ["--checkpoint", str(saved), "--output", str(tmp_path / "d.npy"), "--quiet"]
     process = start(4, words)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 600
     while len(list(saved.glob("step-*.json"))) < 2 and time.monotonic() < deadline:
         time.sleep(0.01)
     about = json.loads((saved / "rank-00002.alive").read_text(encoding="utf-8"))
     os.kill(about["pid"], signal.SIGKILL)
-    told = process.communicate(timeout=100)[0]
+    told = process.communicate(timeout=600)[0]
     assert process.returncode != 0
     assert f"steps are saved in {saved}" in told
     assert "try: the same command again, which goes on with step" in told
     assert not (tmp_path / "d.npy").exists()
     process = start(4, words)
-    told = process.communicate(timeout=100)[0]
+    told = process.communicate(timeout=600)[0]
     assert process.returncode == 0, told
     assert np.array_equal(np.load(tmp_path / "d.npy"), expected(a, 8))
 
@@ -107,7 +107,7 @@ def test_errors_are_told_once(tmp_path) -> None:
     a[1, 8], a[8, 1] = 1.0, -2.0
     np.save(tmp_path / "a.npy", a)
     process = start(2, ["shortest", "--input", str(tmp_path / "a.npy"), "--block", "4", "--quiet"])
-    told = process.communicate(timeout=100)[0]
+    told = process.communicate(timeout=600)[0]
     assert process.returncode != 0
     assert told.count("error: a cycle of negative weight") == 1
 
@@ -157,7 +157,7 @@ def test_a_rank_that_is_silent_is_told(tmp_path) -> None:
     about = {"pid": 77, "host": "far"}
     (tmp_path / "rank-00001.alive").write_text(json.dumps(about), encoding="utf-8")
     process = watched(tmp_path, "time.sleep(60)")
-    told = process.communicate(timeout=50)[1]
+    told = process.communicate(timeout=600)[1]
     assert process.returncode == 143
     assert told == (
         "\nerror: rank 1 (process 77 on far) does not answer: no sign of life for 1 s\n"
@@ -167,12 +167,12 @@ def test_a_rank_that_is_silent_is_told(tmp_path) -> None:
 
 def test_a_signal_is_heard_while_the_main_thread_waits(tmp_path) -> None:
     process = watched(tmp_path, "import threading; threading.Lock().acquire(); time.sleep(60)")
-    deadline = time.monotonic() + 50
+    deadline = time.monotonic() + 600
     while not (tmp_path / "rank-00000.alive").exists() and time.monotonic() < deadline:
         time.sleep(0.02)
     time.sleep(0.3)
     process.send_signal(signal.SIGTERM)
-    told = process.communicate(timeout=50)[1]
+    told = process.communicate(timeout=600)[1]
     assert process.returncode == 143
     assert told.startswith(
         "\nerror: rank 0 was told to end (SIGTERM): another rank died, or somebody ended the run\n"
@@ -181,7 +181,7 @@ def test_a_signal_is_heard_while_the_main_thread_waits(tmp_path) -> None:
 
 def test_a_run_that_ends_leaves_no_sign_of_life(tmp_path) -> None:
     process = watched(tmp_path, "time.sleep(0.2)")
-    assert process.communicate(timeout=50)[1] == ""
+    assert process.communicate(timeout=600)[1] == ""
     assert process.returncode == 0
     assert list(tmp_path.iterdir()) == []
 
@@ -236,7 +236,7 @@ def test_the_example_runs() -> None:
     example = Path(__file__).parents[2] / "examples" / "paths_on_a_grid.py"
     command = [str(MPIRUN), "--oversubscribe", "-n", "4", sys.executable, str(example), "6"]
     done = subprocess.run(
-        command, env=environment(), capture_output=True, text=True, timeout=100, check=False
+        command, env=environment(), capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 0, done.stderr
     assert "4 ranks, 36 crossings; between the corners:\n[[ 0  5 10 15]" in done.stdout

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-_LIMIT = 60.0  # seconds until a rank that waits gives up: some rank left the common order
+_LIMIT = 600.0  # seconds until a rank that waits gives up: some rank left the common order
 
 
 class BrokenRanksError(RuntimeError):

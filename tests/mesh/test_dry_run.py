@@ -83,7 +83,7 @@ def emulated(
     masters = [str(call), str(out / f"{name}.c"), str(out / f"{name}_master.c")]
     flags = [f"-I{out}", f"-I{folder}", "-DLW_LEAST_WORK=0", "-ffp-contract=off"]
     slaves = [str(out / f"{name}_slave.c")]
-    done = run_athread(masters, slaves, SW, flags=flags, profile=True, timeout=120)
+    done = run_athread(masters, slaves, SW, flags=flags, profile=True, timeout=600)
     assert done.trace is not None
     return done.trace.teams
 
@@ -148,7 +148,7 @@ def test_requests_of_boxes_of_four_dimensions(tmp_path: Path) -> None:
     masters = [str(out / name) for name in ("conv.c", "conv_master.c")]
     flags = [f"-I{out}", "-DLW_LEAST_WORK=0"]
     slaves = [str(out / "conv_slave.c")]
-    done = run_athread(masters, slaves, SW, flags=flags, profile=True, timeout=120)
+    done = run_athread(masters, slaves, SW, flags=flags, profile=True, timeout=600)
     assert done.trace is not None
     file = read_c(source)
     found = optimise_region(file, file.regions[0], mesh_planner, SW, target="athread").mesh

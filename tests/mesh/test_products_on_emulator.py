@@ -73,7 +73,7 @@ def emulated(
     flags += ["-DLW_ATHREAD_PRO"] if machine.has_remote_access else []
     masters = [str(folder / "main.c"), str(out / f"{name}.c"), str(out / f"{name}_master.c")]
     slaves = [str(out / f"{name}_slave.c")]
-    run = run_athread(masters, slaves, machine, flags=flags, profile=profile, timeout=300)
+    run = run_athread(masters, slaves, machine, flags=flags, profile=profile, timeout=600)
     data = (folder / "out.bin").read_bytes()
     found: dict[str, np.ndarray] = {}
     at = 0

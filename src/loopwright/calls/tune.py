@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from typing import Any, TypeAlias
 
+from loopwright import clock
 from loopwright.calls.c_function import CFunction
 from loopwright.calls.compile import CompiledFile
 from loopwright.calls.compiled_program import CompiledProgram
@@ -135,14 +135,14 @@ def tune_tasks(
     is_interrupted = False
     left = seconds
     for number, task in enumerate(remaining):
-        start = time.monotonic()
+        start = clock.now()
         share = 0.0 if is_interrupted else left / (len(remaining) - number)
         told = None if report is None else report(number)
         first = [] if policy is None else [policy_plan(task, policy, 1.0)]
         limits = Limits(is_cold=cold)
         where = task, log_of_user(), share
         found.append(search(*where, executor=executor, limits=limits, report=told, first=first))
-        left -= time.monotonic() - start
+        left -= clock.now() - start
         is_interrupted = is_interrupted or found[-1].is_interrupted
     forget_calls()
     return found

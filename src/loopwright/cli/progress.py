@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-import time
 from types import TracebackType
 from typing import TextIO
+
+from loopwright import clock
 
 __all__ = ["ProgressBar", "StatusLine"]
 
@@ -61,7 +62,7 @@ class ProgressBar:
 
     def __call__(self, done: int, total: int) -> None:
         """Show how much is done, if the last drawing is old enough or all is done."""
-        now = time.monotonic()
+        now = clock.now()
         if not self._line.is_shown or (now < self._next and done < total):
             return
         self._next = now + _PAUSE

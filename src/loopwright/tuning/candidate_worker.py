@@ -10,11 +10,11 @@ import os
 import pickle
 import subprocess
 import sys
-import time
 from multiprocessing import Pipe
 from types import TracebackType
 from typing import Any
 
+from loopwright import clock
 from loopwright.lazy_dataclass import dataclass
 from loopwright.log import log
 from loopwright.transform.plan import Plan
@@ -121,7 +121,7 @@ class Worker:
         """The answer to a message; raises Lost and ends the child where there is none in time."""
         try:
             self._connection.send((seconds, message))
-            if self._connection.poll(seconds):
+            if clock.wait(self._connection, seconds):
                 return self._connection.recv()
             reason = "hung"
         except (EOFError, OSError, pickle.UnpicklingError):
@@ -156,10 +156,10 @@ def examine(worker: Worker, plan: Plan, limits: Limits, budget: float) -> Outcom
     One that looks faster is measured again, for longer: the first of many to look fast by chance is
     not taken for fast.
     """
-    end = time.monotonic() + budget
+    end = clock.now() + budget
 
     def left() -> float:
-        return end - time.monotonic()
+        return end - clock.now()
 
     def lost(error: Lost) -> Outcome:
         if left() <= 0.0:

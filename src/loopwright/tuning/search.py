@@ -10,13 +10,13 @@ those come first that the closed form thinks fastest (evaluators).
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, Executor, Future
 from datetime import UTC, datetime
 from itertools import islice
 
+from loopwright import clock
 from loopwright.diagnostics import UsageError
 from loopwright.lazy_dataclass import dataclass
 from loopwright.log import log
@@ -101,7 +101,7 @@ def search(
     workers, each in a child process of its own. Ctrl-C ends the search; what it has found until
     then counts.
     """
-    start = time.monotonic()
+    start = clock.now()
     construction = task.construction()
     limits = limits or Limits()
     known = _comparable(records, task, construction, limits.is_cold)
@@ -122,7 +122,7 @@ def search(
     examiner = _Examiner(task, construction, executor, limits)
     try:
         while idle < _PATIENCE and lost < _MOST_LOST:
-            left = budget - (time.monotonic() - start)
+            left = budget - (clock.now() - start)
             plans = list(islice(_unseen(frontier, seen), _BATCH if executor else 1))
             if left <= 0 or not plans:
                 break
@@ -133,7 +133,7 @@ def search(
                 found = outcome.verdict
                 log("tune", lambda outcome=outcome: _told(outcome))  # type: ignore[misc]
                 if found is not None and _is_better(found, best_gain):
-                    left = budget - (time.monotonic() - start)
+                    left = budget - (clock.now() - start)
                     outcome = examiner.again(outcome.plan, max(left, _AGAIN))
                     found = outcome.verdict
                     log("tune", lambda outcome=outcome: f"again: {_told(outcome)}")  # type: ignore[misc]
@@ -146,7 +146,7 @@ def search(
                     best_gain = found.base_seconds / found.seconds
                     frontier.appendleft(in_promising_order(task, task.neighbours(best)))
             if report is not None:
-                report(Progress(time.monotonic() - start, budget, tried, best_gain))
+                report(Progress(clock.now() - start, budget, tried, best_gain))
     except KeyboardInterrupt:
         is_interrupted = True
     finally:
@@ -195,7 +195,7 @@ class _Examiner:
         if self._executor is None:
             return self._here(plans, budget)
         given = self._task, self._construction
-        end = time.monotonic() + budget
+        end = clock.now() + budget
         jobs: list[Future[Outcome]] = []
         try:
             jobs.extend(
@@ -203,13 +203,13 @@ class _Examiner:
                 for plan in plans
             )
             most = end + _GRACE
-            return [job.result(timeout=most - time.monotonic()) for job in jobs]
+            return [job.result(timeout=most - clock.now()) for job in jobs]
         except (CancelledError, TimeoutError, RuntimeError, OSError) as error:
             # RuntimeError: it is broken, or was shut down meanwhile.
             reason = str(error) or type(error).__name__
             log("tune", lambda: f"the executor is lost ({reason}); plans are measured here")
             self._executor = None
-            return self._here(plans, end - time.monotonic())
+            return self._here(plans, end - clock.now())
         finally:
             for job in jobs:
                 job.cancel()
@@ -221,9 +221,9 @@ class _Examiner:
         return outcome
 
     def _here(self, plans: list[Plan], budget: float) -> Iterator[Outcome]:
-        end = time.monotonic() + budget
+        end = clock.now() + budget
         for plan in plans:
-            yield examine(self._worker, plan, self._limits, end - time.monotonic())
+            yield examine(self._worker, plan, self._limits, end - clock.now())
 
     def close(self) -> None:
         self._worker.close()

@@ -14,13 +14,12 @@ import math
 import os
 import signal
 import sys
-import time
 from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
 
-from loopwright import options
+from loopwright import clock, options
 from loopwright.diagnostics import LoopwrightError
 from loopwright.faults import FAULTS
 from loopwright.kernels import Unproven
@@ -187,7 +186,7 @@ def timed_pair(
     what `restore` has brought.
     """
     base, own = (getattr(run, "timed", run) for run in (base, own))
-    end = time.perf_counter() + most
+    end = clock.now() + most
     restore()
     repeats, once = 1, 0.0
     if not is_cold:
@@ -207,13 +206,13 @@ def timed_pair(
             times.append(_seconds(run, repeats))
         if len(own_times) >= 2 and min(own_times) > hopeless * min(base_times):
             break
-        if time.perf_counter() > end:
+        if clock.now() > end:
             break
     return base_times, own_times
 
 
 def _seconds(run: Run, repeats: int) -> float:
-    start = time.perf_counter()
+    start = clock.now()
     for _ in range(repeats):
         run()
-    return (time.perf_counter() - start) / repeats
+    return (clock.now() - start) / repeats

@@ -33,7 +33,7 @@ __all__ = ["ShimError", "ShimModule", "has_compiler", "program_source", "run_pro
 FOLDER = Path(__file__).parent
 CAPACITY = 228 * 1024  # the most dynamic shared memory that a block of any device has
 MOST_GRID = (2**31 - 1, 65535, 65535)
-SECONDS = 300.0
+SECONDS = 600.0
 _KERNEL = re.compile(r"__global__\s+void\s+(?:__\w+__\s*\([^)]*\)\s*)?(\w+)\s*\(")
 _DYNAMIC = re.compile(
     r"extern\s+__shared__\s+(?P<align>__align__\s*\([^)]*\)\s*)?(?P<type>[\w\s:]+?)\s*(?P<name>\w+)\s*\[\s*\]"
