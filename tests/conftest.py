@@ -3,7 +3,7 @@
 import gc
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ from hypothesis.internal.conjecture import providers
 
 from drawn import HUNTS, LEVEL, in_all, taken, turn
 from loopwright import options
+from needed_tools import skipped_without_tools
 from run_report import LEFT, RunReport
 
 # A slow or shared machine must not decide whether a test passes.
@@ -101,6 +102,18 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     """Let a worker hand over what it has left out: it is the worker that knows the reasons."""
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["left"] = dict(session.config.stash.get(LEFT, Counter()))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, object, object]:
+    with skipped_without_tools():
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup() -> Generator[None, object, object]:
+    with skipped_without_tools():
+        return (yield)
 
 
 def pytest_collection_finish() -> None:

@@ -11,7 +11,6 @@ from dataclasses import replace
 from functools import cache
 
 import numpy as np
-import pytest
 
 from loopwright.backends.c_text.c_dialect import OPENMP, Dialect
 from loopwright.backends.c_text.c_module import RegionSurroundings, emit_functions, emit_region
@@ -21,6 +20,7 @@ from loopwright.ir.check import check_nest
 from loopwright.ir.dtypes import INT64
 from loopwright.ir.loops import LoopNest, Space
 from loopwright.runtime.toolchain import Compiler, build_library, find_compiler, load_library
+from needed_tools import needs_compiler
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -44,7 +44,7 @@ def compiler() -> Compiler | None:
         return None
 
 
-needs_cc = pytest.mark.skipif(compiler() is None, reason="there is no C compiler here")
+needs_cc = needs_compiler
 
 
 def has_openmp() -> bool:

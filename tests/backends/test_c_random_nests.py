@@ -68,7 +68,7 @@ def test_random_nests(dialect: Dialect) -> None:
         assert_runs(case, run)
 
 
-@pytest.mark.skipif(not has_openmp(), reason="the C compiler has no OpenMP")
+@pytest.mark.skipif(not has_openmp(), reason="the compiler has no OpenMP")
 def test_random_parallel_nests() -> None:
     cases = drawn(300 if HUNTS else 15, parallel=True)
     runs = compile_c([nest for nest, _ in cases], flags=(*FLAGS, "-fopenmp"))

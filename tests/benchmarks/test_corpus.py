@@ -32,7 +32,7 @@ STRICT = ("-std=c99", "-Wall", "-Wno-unknown-pragmas", "-Werror")
 PLAIN = ("-O1", "-ffp-contract=off")
 ROOM = 3  # by which extents exceed sizes where that is tested
 
-needs_compiler = pytest.mark.skipif(system_compiler() is None, reason="no C compiler")
+needs_compiler = pytest.mark.skipif(system_compiler() is None, reason="there is no C compiler")
 
 
 @pytest.fixture(scope="module")

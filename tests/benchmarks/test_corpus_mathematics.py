@@ -250,7 +250,7 @@ MATHEMATICS: dict[str, Callable[[Arrays], Arrays]] = {
 
 
 @pytest.mark.drawn(3)
-@pytest.mark.skipif(system_compiler() is None, reason="no C compiler")
+@pytest.mark.skipif(system_compiler() is None, reason="there is no C compiler")
 @pytest.mark.parametrize("name", SHAPED)
 def test_mathematics(name: str) -> None:
     kernel = KERNELS[name]

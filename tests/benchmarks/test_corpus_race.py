@@ -149,7 +149,7 @@ def test_a_refused_kernel_breaks_the_bars() -> None:
     assert not found["time to compile, worst"].holds
 
 
-@pytest.mark.skipif(system_compiler() is None, reason="no C compiler")
+@pytest.mark.skipif(system_compiler() is None, reason="there is no C compiler")
 @pytest.mark.parametrize("is_refused", [False, True])
 def test_run(
     is_refused: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -39,7 +39,7 @@ def test_every_idiom_is_drawn(tmp_path: Path) -> None:
 
 
 @pytest.mark.drawn(3)
-@pytest.mark.skipif(system_compiler() is None, reason="no C compiler")
+@pytest.mark.skipif(system_compiler() is None, reason="there is no C compiler")
 @pytest.mark.parametrize("seed", drawn(range(60), one_in=6))
 def test_drawn_loops_compute_what_c_does(seed: int, tmp_path: Path) -> None:
     program = drawn_program(seed, tmp_path)

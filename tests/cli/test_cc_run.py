@@ -137,7 +137,7 @@ def test_a_plan_for_less_memory_where_factors_were_not_foreseen(tmp_path: Path) 
     assert main([*command, "-o", str(tmp_path / "out")]) == 0
 
 
-@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make here")
+@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
 def test_the_makefile_has_a_build_that_counts_cycles(source: Path) -> None:
     out = source.with_name("out")
     command = ["cc", str(source), "--target", "athread", "-o", str(out), "-DLW_LEAST_WORK=5"]

@@ -10,16 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 from loopwright.frontends.c import CRegion, VariableKind
 from loopwright.frontends.extract import extract
 from loopwright.frontends.source_tree import ArrayParam, IntParam, ScalarParam
 from loopwright.ir.check import check_program
 from loopwright.ir.interpret import interpret_program
+from needed_tools import needs_compiler as needs_compiler
 
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler is installed")
 
 Values = Mapping[str, Any]  # arguments of a function by name: numbers and arrays
 

@@ -12,7 +12,9 @@ from loopwright.diagnostics import SourceError, ToolchainError, UsageError
 from loopwright.frontends.c import read_c
 
 CASES = sorted((Path(__file__).parent.parent / "errors" / "c").glob("*.txt"))
-NO_COMPILER = pytest.param(None, marks=pytest.mark.skipif(COMPILER is None, reason="no compiler"))
+NO_COMPILER = pytest.param(
+    None, marks=pytest.mark.skipif(COMPILER is None, reason="there is no C compiler")
+)
 PREPROCESSORS = pytest.mark.parametrize("compiler", ["", NO_COMPILER], ids=["own", "cc"])
 
 
@@ -95,7 +97,7 @@ def test_own_preprocessor_reports() -> None:
         assert report(text, compiler="").splitlines()[0].endswith(f": error: {message} [LW131]")
 
 
-@pytest.mark.skipif(COMPILER is None, reason="no C compiler is installed")
+@pytest.mark.skipif(COMPILER is None, reason="there is no C compiler")
 def test_compiler_reports() -> None:
     assert report('int x;\n#include "nope.h"\n') == (
         "k.c:2:10: error: the preprocessor says: nope.h: No such file or directory [LW131]\n"

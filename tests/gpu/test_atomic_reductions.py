@@ -78,7 +78,7 @@ def check(programs: list[Program], runners: list[Runner], way: str) -> None:
             assert [str(difference) for difference in told] == [], (found, n)
 
 
-@pytest.mark.skipif(not has_compiler(), reason="there is no C++ compiler here")
+@pytest.mark.skipif(not has_compiler(), reason="there is no C++ compiler")
 def test_on_the_shim(tmp_path: Path) -> None:
     pairs = [made(key, tmp_path) for key in UPDATES]
     check([one for one, _ in pairs], shim_runners([nest for _, nest in pairs]), "shim")

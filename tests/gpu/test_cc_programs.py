@@ -26,7 +26,7 @@ Capture = pytest.CaptureFixture[str]
 needs_compilers = pytest.mark.skipif(
     system_compiler() is None or not has_compiler(), reason="there is no compiler of C and C++ here"
 )
-needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no nvcc here")
+needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no nvcc")
 
 
 def run(*words: str | Path, env: dict[str, str] | None = None, status: int = 0) -> str:
@@ -210,7 +210,7 @@ def opencl_library() -> str | None:
 
 @needs_opencl
 @needs_compilers
-@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make here")
+@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
 @pytest.mark.skipif(opencl_library() is None, reason="there is no library of OpenCL here")
 @pytest.mark.parametrize(
     ("name", "reach"), [("product", 1), *((x, 1 << 30) for x in PROGRAMS if x != "paths")]

@@ -35,7 +35,7 @@ from loopwright.planner.grid_plans import grid_products
 from loopwright.runtime import cuda_executable
 from loopwright.runtime.opencl_executable import OpenclExecutable
 
-needs_compiler = pytest.mark.skipif(not has_compiler(), reason="there is no C++ compiler here")
+needs_compiler = pytest.mark.skipif(not has_compiler(), reason="there is no C++ compiler")
 COMPLEX = [DTYPES["complex64"], DTYPES["complex128"]]
 
 

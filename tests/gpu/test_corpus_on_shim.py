@@ -20,7 +20,7 @@ from loopwright.planner.grid_plans.gpu import gpu_planner
 from loopwright.validate.check_data import Runner
 from loopwright.validate.problem_sizes import pick_sizes
 
-pytestmark = pytest.mark.skipif(not has_compiler(), reason="there is no C++ compiler here")
+pytestmark = pytest.mark.skipif(not has_compiler(), reason="there is no C++ compiler")
 
 SIZES = (0, 1, 2, 3, 5, 7)
 MOST_ACCESSES = 1_000

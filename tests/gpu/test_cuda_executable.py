@@ -21,7 +21,7 @@ from loopwright.runtime.cuda_executable import NARROW, WIDE, CudaExecutable
 from loopwright.runtime.cuda_timing import time_launches
 from loopwright.runtime.cuda_transfers import run_from_host
 
-pytestmark = pytest.mark.skipif(not has_compiler(), reason="there is no C++ compiler here")
+pytestmark = pytest.mark.skipif(not has_compiler(), reason="there is no C++ compiler")
 
 TEXT = """
 typedef LW_INDEX lw_index;

@@ -9,7 +9,7 @@ from loopwright.ir.dtypes import FLOAT32
 from loopwright.ir.expr import Const, Var
 from loopwright.ir.loops import Block, Buffer
 
-pytestmark = pytest.mark.skipif(not has_compiler(), reason="there is no C++ compiler here")
+pytestmark = pytest.mark.skipif(not has_compiler(), reason="there is no C++ compiler")
 
 HEAD = """
 #ifndef LW_INDEX

@@ -116,7 +116,7 @@ def test_files_of_a_bundle(tmp_path: Path) -> None:
     assert (found.text, found.images, found.shapes) == (TEXT, IMAGES, SHAPES)
 
 
-@pytest.mark.skipif(not has_compiler(), reason="there is no C++ compiler here")
+@pytest.mark.skipif(not has_compiler(), reason="there is no C++ compiler")
 def test_bundle_runs_on_device_and_host_arrays(tmp_path: Path) -> None:
     save(tmp_path)
     source, out = np.arange(80, dtype=np.float32), np.ones(40, np.float32)
@@ -146,7 +146,7 @@ def test_sizes_are_held_against_the_arrays() -> None:
     assert str(raised.value) == "'A' has extent 5 in dimension 0\ntry: extent 8"
 
 
-@pytest.mark.skipif(not has_compiler(), reason="there is no C++ compiler here")
+@pytest.mark.skipif(not has_compiler(), reason="there is no C++ compiler")
 def test_bundle_runs_without_isl_and_llvm(tmp_path: Path) -> None:
     save(tmp_path)
     code = f"""
@@ -253,7 +253,7 @@ void scale(int n, int m, float c, float A[n][m]) {
 """
 
 
-@pytest.mark.skipif(not has_compiler(), reason="there is no C++ compiler here")
+@pytest.mark.skipif(not has_compiler(), reason="there is no C++ compiler")
 def test_load_runs_what_compiled_code_saves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

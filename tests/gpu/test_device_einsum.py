@@ -19,7 +19,7 @@ from loopwright.planner.grid_plans import grid_products
 from loopwright.planner.grid_plans.grid_tiles import ProductTile
 from loopwright.runtime import cuda_executable
 
-pytestmark = pytest.mark.skipif(not has_compiler(), reason="there is no C++ compiler here")
+pytestmark = pytest.mark.skipif(not has_compiler(), reason="there is no C++ compiler")
 
 SMALL = (
     ProductTile(16, 16, 8, 4, 4),

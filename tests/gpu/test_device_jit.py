@@ -17,7 +17,7 @@ from gpu.shim.cuda_shim import has_compiler
 from loopwright.diagnostics import SourceError, UsageError
 from loopwright.runtime import cuda_executable
 
-pytestmark = pytest.mark.skipif(not has_compiler(), reason="there is no C++ compiler here")
+pytestmark = pytest.mark.skipif(not has_compiler(), reason="there is no C++ compiler")
 
 
 class CupyArray:

@@ -68,7 +68,7 @@ def test_kernels_of_one_thread() -> None:
     assert found == ONE_THREAD
 
 
-@pytest.mark.skipif(not has_compiler(), reason="there is no C++ compiler here")
+@pytest.mark.skipif(not has_compiler(), reason="there is no C++ compiler")
 def test_results() -> None:
     for name, (program, nest) in planned().items():
         count = 6 if HUNTS else 2

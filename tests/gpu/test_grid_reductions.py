@@ -178,7 +178,7 @@ def check(runners: dict[str, Runner], way: str) -> None:
 NAMES = list(SOURCES) if HUNTS else ["dot", "matrix", "columns", "greatest", "bits", "norms"]
 
 
-@pytest.mark.skipif(not has_compiler(), reason="there is no C++ compiler here")
+@pytest.mark.skipif(not has_compiler(), reason="there is no C++ compiler")
 def test_on_the_shim() -> None:
     check(dict(zip(NAMES, shim_runners([nest_of(n) for n in NAMES]), strict=True)), "shim")
 

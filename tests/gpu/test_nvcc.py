@@ -32,7 +32,7 @@ from loopwright.lower.passes import lower_schedule
 from loopwright.machines.load_gpu import load_gpu
 from loopwright.planner.grid_plans.gpu import gpu_planner
 
-pytestmark = pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no nvcc here")
+pytestmark = pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no nvcc")
 
 ARCHITECTURES = drawn(("sm_80", "sm_90"), one_in=2)
 QUICK = ("-Xcicc", "-O0", "-Xptxas", "-O0")  # diagnostics are the same, and sooner there

@@ -12,7 +12,7 @@ from gpu import test_families, test_random_on_shim
 from gpu.test_nvcc import ARCHITECTURES, QUICK, compiled, programs_of
 from loopwright.ir.loops import LoopNest
 
-pytestmark = pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no nvcc here")
+pytestmark = pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no nvcc")
 
 AT_ONCE = 25 if HUNTS else 5  # random programs in one file
 

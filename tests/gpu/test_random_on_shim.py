@@ -38,7 +38,7 @@ def draw(seeds: Sequence[int]) -> list[Translation]:
     return found
 
 
-@pytest.mark.skipif(not has_compiler(), reason="there is no C++ compiler here")
+@pytest.mark.skipif(not has_compiler(), reason="there is no C++ compiler")
 @pytest.mark.parametrize("first", range(0, len(SEEDS), AT_ONCE))
 def test_random_programs(first: int) -> None:
     drawn = draw(SEEDS[first : first + AT_ONCE])

@@ -128,7 +128,7 @@ def test_random_nests() -> None:
         assert_same(one.source, one.nest, {"n": n, "m": m})
 
 
-@pytest.mark.skipif(not has_compiler(), reason="there is no C++ compiler here")
+@pytest.mark.skipif(not has_compiler(), reason="there is no C++ compiler")
 def test_random_nests_on_the_shim() -> None:
     drawn = [staged(seed) for seed in range(0, COUNT, 3)]
     runners = shim_runners([one.nest for one in drawn])

@@ -16,7 +16,7 @@ from loopwright.ir.expr import Binary, Const, Load, Var
 from loopwright.ir.loops import Axis, Buffer, For, LoopNest, Mark, Store
 from loopwright.lower.grid_nests.split_kernels import split_kernels
 
-pytestmark = pytest.mark.skipif(not has_compiler(), reason="there is no C++ compiler here")
+pytestmark = pytest.mark.skipif(not has_compiler(), reason="there is no C++ compiler")
 
 MOST, LEAST = 2**31 - 1, -(2**31)
 VALUES = (LEAST, LEAST + 1, LEAST + 7, -(2**30), -5, -1, 0, 1, 5, 2**30, MOST - 7, MOST - 1, MOST)

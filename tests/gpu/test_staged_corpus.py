@@ -68,7 +68,7 @@ def test_opencl_copies_at_once(tmp_path: Path) -> None:
     assert len(copies) == 4  # ahead of the loop and in it, inside of A and at its border
 
 
-@pytest.mark.skipif(not has_compiler(), reason="there is no C++ compiler here")
+@pytest.mark.skipif(not has_compiler(), reason="there is no C++ compiler")
 def test_results_of_many_strips(tmp_path: Path) -> None:
     cases: list[tuple[Program, LoopNest]] = []
     for number, name in enumerate(name for name, arrays in STAGED.items() if arrays):

@@ -24,7 +24,7 @@ from loopwright.planner.grid_plans.grid_products import choose_grid
 from loopwright.transform.map_contraction import MapWholeContraction
 from loopwright.transform.plan import Plan
 
-pytestmark = pytest.mark.skipif(not has_compiler(), reason="there is no C++ compiler here")
+pytestmark = pytest.mark.skipif(not has_compiler(), reason="there is no C++ compiler")
 __all__ = ["api"]  # a fixture
 
 # einsum, extents of its letters in their order, what is turned

@@ -27,7 +27,7 @@ def report(case: Miscompile) -> Report:
 @pytest.mark.parametrize("case", MISCOMPILES, ids=lambda case: case.name)
 def test_fault_is_caught(case: Miscompile, monkeypatch: pytest.MonkeyPatch) -> None:
     if case.in_c and system_compiler() is None:
-        pytest.skip("no C compiler")
+        pytest.skip("there is no C compiler")
     if case.is_proof:
         with pytest.raises(IllegalStep):
             apply_plan(case.program(), case.steps)

@@ -175,7 +175,7 @@ KINDS = (
 )
 
 
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no nvcc here")
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no nvcc")
 @pytest.mark.parametrize(
     ("arch", "kind"), drawn([("sm_80", KINDS[0]), *(("sm_90", kind) for kind in KINDS)], 4)
 )
@@ -185,7 +185,7 @@ def test_chosen_kernel_keeps_to_registers(
     keeps_to_registers(product(4096, 4096, 4096), arch, kind, tmp_path)
 
 
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no nvcc here")
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no nvcc")
 def test_kernel_of_long_reductions_keeps_to_registers(tmp_path: Path) -> None:
     keeps_to_registers(product(32, 32, 1 << 18), "sm_90", KINDS[0], tmp_path)
 

@@ -77,7 +77,7 @@ def arrays(name: str, n: int) -> dict[str, np.ndarray]:
     return {x: random.integers(0, 9, (n,) * rank).astype(float) for x, rank in shapes.items()}
 
 
-@pytest.mark.skipif(not has_compiler(), reason="there is no C++ compiler here")
+@pytest.mark.skipif(not has_compiler(), reason="there is no C++ compiler")
 @pytest.mark.parametrize("name", SOURCES)
 def test_results_without_privatisation_are_equal(name: str) -> None:
     n = 150 if name == "paths" else 37
@@ -193,7 +193,7 @@ def test_tiles_keep_to_the_cap() -> None:
 CAPS = (("paths", 96), ("paths", 64), ("product", 128), ("product", 64), ("sweep", 80))
 
 
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no nvcc here")
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no nvcc")
 @pytest.mark.parametrize(("name", "cap"), drawn(CAPS, one_in=2))
 def test_compilers_keep_to_the_cap(name: str, cap: int, tmp_path: Path) -> None:
     """Without spilling much: the tiles were made for it."""
@@ -202,7 +202,7 @@ def test_compilers_keep_to_the_cap(name: str, cap: int, tmp_path: Path) -> None:
     assert max(spilled for _, spilled in found) <= 32
 
 
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no nvcc here")
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no nvcc")
 def test_contractions_keep_to_the_cap(tmp_path: Path) -> None:
     shape, kind = product(4096, 4096, 4096), algebra("float32")
     choice = choose_grid(shape, kind, SM_90, registers=64)

@@ -71,7 +71,7 @@ def test_fork_after_use() -> None:
 
 
 @needs_fork
-@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler is installed")
+@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
 def test_fork_after_regions_of_openmp(tmp_path: Path) -> None:
     """GNU's runtime does not start workers anew in a child: regions have one thread there."""
     file = tmp_path / "scale.c"

@@ -32,7 +32,7 @@ from wide.draw import SET_ASIDE, is_set_aside, set_aside_text
 
 Call = Callable[..., Any]
 
-needs_compiler = pytest.mark.skipif(system_compiler() is None, reason="no C compiler")
+needs_compiler = pytest.mark.skipif(system_compiler() is None, reason="there is no C compiler")
 
 
 def by_jit(program: Kernel, source: Path) -> Call:
