@@ -86,8 +86,9 @@ def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     host.cache_clear()
 
 
+@pytest.mark.only_in_all("times that are measured on this machine")
 def test_measurements_are_sane(quick: Path) -> None:
-    """Loose bounds: a busy machine must not decide whether this passes."""
+    """Loose bounds, which a machine with much else to do may still miss."""
     machine = host_machine()
     lines: list[str] = []
     found = measuring.calibrate(machine, lines.append)

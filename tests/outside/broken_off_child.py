@@ -25,7 +25,7 @@ from typing import Any
 from long_lived_child import Calls, Interrupted
 
 EVERY_SECONDS = 0.0005
-MOST_SECONDS = 60  # of one program; then all threads are told, and the process ends
+MOST_SECONDS = 600  # of one program; then all threads are told, and the process ends
 TIMES = 5  # that one program is broken off
 LONGEST = 400  # signals before one raises
 

@@ -35,7 +35,7 @@ import scipy.sparse
 
 INTERRUPT_SECONDS = 0.002
 RAISING = (1, 2, 3, 5, 10, 30, 100)  # which of the handlers in a call raises
-MOST_SECONDS = 120  # of one call; then all threads are told, and the process ends
+MOST_SECONDS = 600  # of one call; then all threads are told, and the process ends
 FORK_EVERY = 250
 RETURNED_EVERY = 5  # one call in so many is an earlier one
 MOST_EARLIER = 40  # calls that may come again
