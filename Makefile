@@ -33,9 +33,11 @@ PYTEST = TEST_LEVEL=$(LEVEL) PYTHONDONTWRITEBYTECODE= \
   $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 # The + lets pytest write as it goes, where the output of targets is kept together. Assertions that
-# tell their values take a minute to prepare: what fails runs a second time to tell them.
+# tell their values take a minute to prepare: what fails runs a second time to tell them. No test
+# asserts on time; one that has not ended after an hour has failed.
+HANGS := -o faulthandler_timeout=4000 -o faulthandler_exit_on_timeout=true
 unit: $(STAMP)
-	+$(PYTEST) --report --assert=plain || { \
+	+$(PYTEST) --report --assert=plain $(HANGS) || { \
 	  test $$? -eq 1 && $(PYTEST) --last-failed --last-failed-no-failures=none; exit 1; }
 
 # All combinations of which the others draw a part, and new examples of property tests: hours.

@@ -13,6 +13,7 @@ from kernels.build import system_compiler
 from kernels.corpus import KERNELS, SYMBOLIC, write_source
 from loopwright.cli import main
 from loopwright.machines import load_mesh
+from needed_tools import needs_compiler
 
 EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "athread" / "heat.c"
 Capture = pytest.CaptureFixture[str]
@@ -76,6 +77,7 @@ def original(source: Path, *words: str, flags: tuple[str, ...] = ()) -> tuple[in
     return done.returncode, done.stdout
 
 
+@needs_compiler
 @pytest.mark.parametrize(
     ("options", "words"),
     drawn(
@@ -100,6 +102,7 @@ def test_it_prints_what_the_original_prints(
     assert (source.with_name("out") / "sums_slave.c").exists()
 
 
+@needs_compiler
 def test_profile(source: Path, capfd: pytest.CaptureFixture[str]) -> None:
     out = source.with_name("out")
     command = ["cc", str(source), "--target", "athread", "-o", str(out), "--run", "--profile"]
@@ -123,6 +126,7 @@ def test_profile(source: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert int(longest) > 0
 
 
+@needs_compiler
 def test_little_work_is_done_by_the_host(source: Path, capfd: pytest.CaptureFixture[str]) -> None:
     command = ["cc", str(source), "--target", "athread", "-DN=9", "--run", "--profile"]
     assert main([*command, "-DLW_PROFILE"]) == 1
@@ -174,6 +178,7 @@ int main(void)
 """
 
 
+@needs_compiler
 def test_what_comes_before_all_nests_is_done_by_the_host(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -286,6 +291,7 @@ def test_unknown_shapes(shape: str, source: Path, capsys: Capture) -> None:
     )
 
 
+@needs_compiler
 @pytest.mark.skipif(not EXAMPLE.exists(), reason="the package was installed without its examples")
 def test_the_example(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     out = str(tmp_path / "out")
