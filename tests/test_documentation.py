@@ -1,39 +1,89 @@
 """The code that the documentation shows runs, and links lead somewhere."""
 
+import dataclasses
 import re
 import runpy
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from loopwright.options import Options
 from loopwright.sparse import verify_format
 from loopwright.sparse.verify_format import verify
 
 ROOT = Path(__file__).parent.parent
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
+OUTPUT = re.compile(r"^```text\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+MENTION = re.compile(r"\bdocs/[\w/.-]+\.(?:md|svg)\b")
+MOST_LINES, MOST_WORDS = 60, 500  # of the first page
 
 pytestmark = pytest.mark.skipif(
     not (ROOT / "README.md").exists(), reason="the package was installed without its documentation"
 )
 
 
-def test_the_code_of_the_readme_runs(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    pytest.importorskip("scipy")
-    # That every pattern comes back is tested elsewhere, and takes long for this format.
-    monkeypatch.setattr(verify_format, "_MOST_PATTERNS", 50)
+def test_the_first_page_is_short() -> None:
+    """Count words as `wc -w` does: whatever stands between spaces, code and links included."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    blocks = BLOCK.findall(text)
-    assert len(blocks) >= 3
+    assert len(text.splitlines()) <= MOST_LINES
+    assert len(text.split()) <= MOST_WORDS
+
+
+def test_the_code_of_the_readme_prints_what_it_shows(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    [code], [shown] = BLOCK.findall(text), OUTPUT.findall(text)
     # jit reads the source of a function, so the code must stand in a file.
     path = tmp_path / "readme.py"
-    path.write_text("\n\n".join(blocks), encoding="utf-8")
-    names: dict[str, Any] = runpy.run_path(str(path))
-    assert names["C"].format is names["blocks"]
-    assert names["B"].format == "csr"
+    path.write_text(code, encoding="utf-8")
+    runpy.run_path(str(path))
+    assert capsys.readouterr().out == shown
+
+
+def test_the_figure_of_the_readme_is_in_the_page_it_links() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    [speed] = re.findall(r"\*\*([\d.]+) times\*\*", text)
+    [(programs, mean)] = re.findall(r"^\| machine code, (\d+) programs \| ([\d.]+)", page, re.M)
+    assert speed == mean
+    assert f"{programs} C programs" in text
+
+
+def test_the_picture_is_what_its_script_draws() -> None:
+    script = runpy.run_path(str(ROOT / "scripts" / "draw_overview.py"))
+    drawn = script["picture"]()
+    assert script["PICTURE"].read_text(encoding="utf-8") == drawn, (
+        "draw it again: python scripts/draw_overview.py"
+    )
+    assert ET.fromstring(drawn).tag.endswith("svg")
+    for shown in (
+        "s[j] += a[i][j];",
+        "j: its iterations are independent",
+        "i: carries flow S0[0, 0] -&gt; S0[0, 1]",
+        "#pragma GCC ivdep",
+        "machine code",
+    ):
+        assert shown in drawn
+
+
+def test_every_setting_is_explained_once() -> None:
+    page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`[^|]+) \|", page, re.MULTILINE)
+    named = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
+    assert sorted(named) == sorted(field.name.upper() for field in dataclasses.fields(Options))
+
+
+def test_the_code_of_the_guide_prints_reports(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    pytest.importorskip("scipy")
+    run_blocks("guide", tmp_path)
     out = capsys.readouterr().out
     assert "pays after" in out
     assert "stage fill_" in out
@@ -53,10 +103,19 @@ def test_the_code_of_the_readme_runs(
         "gravimetry",
     ],
 )
-def test_the_code_of_the_other_pages_runs(page: str, tmp_path: Path) -> None:
+def test_the_code_of_the_other_pages_runs(
+    page: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    # That every pattern comes back is tested elsewhere, and takes long for formats with blocks.
+    monkeypatch.setattr(verify_format, "_MOST_PATTERNS", 50)
+    run_blocks(page, tmp_path)
+
+
+def run_blocks(page: str, folder: Path) -> None:
+    """Run the Python blocks of a page of docs/, one after the other, as one file."""
     blocks = BLOCK.findall((ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8"))
     assert blocks
-    path = tmp_path / f"{page}.py"
+    path = folder / f"{page}.py"
     path.write_text("\n\n".join(blocks), encoding="utf-8")
     runpy.run_path(str(path))
 
@@ -104,7 +163,58 @@ def test_examples_run(
         assert text in out
 
 
+def pages() -> Iterator[Path]:
+    """The pages that people read: those of the root, of docs/ and of the examples."""
+    yield from ROOT.glob("*.md")
+    for folder in ("docs", "examples"):
+        yield from (ROOT / folder).rglob("*.md")
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub and GitLab make them."""
+    found: dict[str, int] = {}
+    for heading in HEADING.findall(FENCE.sub("", page.read_text(encoding="utf-8"))):
+        text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).strip().lower()
+        anchor = re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
+        found[anchor] = found.get(anchor, -1) + 1
+        if found[anchor]:
+            found[f"{anchor}-{found[anchor]}"] = 0
+    return set(found)
+
+
+def dangling(page: Path) -> list[str]:
+    """The links of a page that lead nowhere: no such file, or no such heading in it."""
+    lost = []
+    for name, anchor in LINK.findall(FENCE.sub("", page.read_text(encoding="utf-8"))):
+        target = page.parent / name if name else page
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            lost.append(f"{page.name}: {name}#{anchor}")
+    return lost
+
+
 def test_links_lead_somewhere() -> None:
-    for page in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")):
-        for target in LINK.findall(page.read_text(encoding="utf-8")):
-            assert (page.parent / target).exists(), f"{page.name}: {target}"
+    assert [lost for page in pages() for lost in dangling(page)] == []
+
+
+def test_a_link_that_leads_nowhere_is_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# One `f`, two\n## One `f`, two\n[a](page.md#one-f-two) [b](#one-f-two-1)\n"
+        "[c](no.md) [d](#three) [e](https://x.org/no.md)\n```\n[f](gone.md)\n# Three\n```\n",
+        encoding="utf-8",
+    )
+    assert dangling(page) == ["page.md: no.md#", "page.md: #three"]
+
+
+def test_pages_that_code_names_exist() -> None:
+    for folder in ("src", "tests", "scripts", "benchmarks", "examples"):
+        for path in (ROOT / folder).rglob("*.py"):
+            for name in MENTION.findall(path.read_text(encoding="utf-8")):
+                assert (ROOT / name).exists(), f"{path.name}: {name}"
+
+
+def test_the_index_names_every_page() -> None:
+    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    linked = {name for name, _ in LINK.findall(index)}
+    assert {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"} <= linked
+    assert len((ROOT / "docs" / "STATUS.md").read_text(encoding="utf-8").splitlines()) <= 80
