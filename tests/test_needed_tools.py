@@ -21,6 +21,8 @@ def test_what_a_system_lacks_is_the_reason() -> None:
         find_compiler()
     with pytest.raises(pytest.skip.Exception, match="there is no nvcc"), skipped_without_tools():
         subprocess.run(["nvcc"])
+    with pytest.raises(pytest.skip.Exception, match=NO_COMPILER), skipped_without_tools():
+        subprocess.run([""])
 
 
 def test_other_errors_are_errors(monkeypatch: pytest.MonkeyPatch) -> None:

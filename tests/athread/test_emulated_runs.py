@@ -11,6 +11,7 @@ from loopwright.machines.load_mesh import load_mesh
 from loopwright.machines.mesh_timeline import predict_teams
 from loopwright.runtime.athread_emulator.athread_run import AthreadFault, AthreadRun, run_athread
 from loopwright.runtime.athread_emulator.athread_trace import count_events, profile_lines
+from needed_tools import needs_compiler
 
 RUNS = Path(__file__).parent / "runs"
 EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "athread"
@@ -121,6 +122,7 @@ def test_other_faults(flag: str, told: str) -> None:
     assert raised.value.line > 0
 
 
+@needs_compiler
 def test_what_the_compiler_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ToolchainError, match="vaddd"):
         _run("faults", "-DUNSENT")

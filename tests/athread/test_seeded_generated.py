@@ -21,6 +21,9 @@ from kernels.corpus import KERNELS, make_inputs, reference
 from loopwright.machines.load_mesh import load_mesh
 from loopwright.runtime.athread_emulator.athread_run import AthreadFault
 from loopwright.transform.plan import Plan
+from needed_tools import needs_compiler
+
+pytestmark = needs_compiler
 
 PLANS = Path(__file__).parent / "plans"
 SW = load_mesh("sw26010")
