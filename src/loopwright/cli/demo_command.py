@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import shutil
 import sys
 import textwrap
@@ -14,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from loopwright import options
-from loopwright.cli.demo_jobs import JOBS, Call, Comparison, DemoJob
+from loopwright.cli.demo_jobs import Call, Comparison, DemoJob, Sizes, demo_jobs
 from loopwright.cli.demo_refusal import REORDERED, refusal_paragraphs
 from loopwright.diagnostics import InternalError
 from loopwright.machines.machine_argument import target_machine
@@ -24,11 +25,12 @@ from loopwright.tables import table_lines
 
 __all__ = ["add_arguments", "run"]
 
+SIZES = Sizes()
 WIDTH = 80
 ROUNDS = 7
 TURN_SECONDS = 0.02  # of calls in a round, where that is not more than MOST_CALLS
 MOST_CALLS = 20
-PAUSE = 0.03  # seconds: workers of BLAS spin for a while after a call
+PAUSE = 0.02  # seconds: workers of BLAS spin for a while after a call
 ROUNDING = 1e-12  # of the greatest number of a result
 ABOUT = "Loopwright: a compiler for loops over arrays that proves every reordering."
 TRY = "Your own files; in C, #pragma scop and #pragma endscop enclose the loops:"
@@ -45,17 +47,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Show the jobs one by one with their times, then the proof and the commands."""
+    jobs = demo_jobs(SIZES)
     print(ABOUT)
-    count = num_threads()
-    threads = f"{count} threads" if count > 1 else "one thread"
-    machine = f"{target_machine().description}; {threads}"
-    others = "" if count == 1 else " for Loopwright and BLAS; the others here use one"
-    _show(machine + others + ".")
+    _show(_machine())
     # A race would compile other plans beside what is measured.
     with options.override(race=False):
-        for number, job in enumerate(JOBS, 1):
+        for number, job in enumerate(jobs, 1):
             _show_job(number, job)
-    print(f"\n{len(JOBS) + 1}. A reordering that is refused\n")
+    print(f"\n{len(jobs) + 1}. A reordering that is refused\n")
     _show_text(REORDERED)
     for paragraph in refusal_paragraphs():
         _show(paragraph)
@@ -64,6 +63,18 @@ def run(args: argparse.Namespace) -> int:
     for command in COMMANDS:
         print(f"  {program} {command}")
     return 0
+
+
+def _machine() -> str:
+    """The machine, the threads in use, and whether others use them too."""
+    threads, cores = num_threads(), os.cpu_count() or 1
+    team = "one thread" if threads == 1 else f"{threads} threads for Loopwright and BLAS, else one"
+    load = os.getloadavg()[0]
+    # What has installed the packages counts for less than one core.
+    others = (
+        f" Other programs run here (load {load:.0f}): times are rough." if load > cores + 1 else ""
+    )
+    return f"{target_machine().description}; {team}.{others}"
 
 
 def _show(text: str) -> None:

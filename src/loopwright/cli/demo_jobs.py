@@ -1,8 +1,4 @@
-"""The four jobs of `loopwright demo`, each beside what people use today.
-
-Sizes are such that a call of the slowest contestant takes about a tenth of a second: what is
-measured is bounded by a number of calls.
-"""
+"""The four jobs of `loopwright demo`, each beside what people use today."""
 
 from __future__ import annotations
 
@@ -23,13 +19,24 @@ from loopwright.runtime.address import data_address
 from loopwright.runtime.array_arguments import Array
 from loopwright.runtime.toolchain import build_library, find_compiler, load_library
 
-__all__ = ["JOBS", "Call", "Comparison", "DemoJob", "Rival", "Scene"]
+__all__ = ["Call", "Comparison", "DemoJob", "Rival", "Scene", "Sizes", "demo_jobs"]
 
 Call: TypeAlias = Callable[[], Any]
 
 _HAND_TUNED = "BLAS is tuned by hand for products; Loopwright makes its code from any loops"
 _VALIDATED = "Loopwright validates the index arrays in each call, scipy does not"
 _CROWDED = "the threads wait for each other where the cores have other work"
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Sizes of the jobs; a call of the slowest contestant takes about a tenth of a second."""
+
+    points: int = 500  # along an edge of the plate
+    steps: int = 20
+    nodes: int = 300
+    matrix: int = 320
+    grid: int = 300  # points along an edge
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +75,8 @@ class DemoJob:
     prepare: Callable[[], Scene]
 
 
-def _heat() -> Scene:
-    steps = 20
-    start = np.random.default_rng(1).random((500, 500))
+def _heat(points: int, steps: int) -> Scene:
+    start = np.random.default_rng(1).random((points, points))
     ours, theirs = (start.copy(), start.copy()), (start.copy(), start.copy())
 
     def loops() -> Array:
@@ -90,8 +96,8 @@ def _heat() -> Scene:
 _SHORTEST = 'C = lw.einsum("ik,kj->ij", A, B, semiring="min_plus")'
 
 
-def _shortest() -> Scene:
-    a, b = np.random.default_rng(1).random((2, 300, 300))
+def _shortest(nodes: int) -> Scene:
+    a, b = np.random.default_rng(1).random((2, nodes, nodes))
 
     def by_rows() -> Array:
         return np.stack([np.min(row[:, None] + b, axis=0) for row in a])
@@ -123,8 +129,7 @@ void chain(int n, double E[n][n], double D[n][n],
 """
 
 
-def _chain() -> Scene:
-    n = 320
+def _chain(n: int) -> Scene:
     a, b, c = np.random.default_rng(1).random((3, n, n))
     compiled = lw.compile(_CHAIN.encode())
     ours, theirs = np.zeros((2, n, n)), np.zeros((2, n, n))
@@ -169,12 +174,11 @@ C = lw.sparse.convert(A, "csc")
 """
 
 
-def _conversions() -> Scene:
+def _conversions(n: int) -> Scene:
     try:
         import scipy.sparse as sp  # lazy: Loopwright runs without scipy
     except ImportError:
         return Scene((), "Left out, for scipy is not installed: pip install scipy")
-    n = 300
     line = sp.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(n, n))
     one = sp.eye_array(n)
     a = sp.csr_array(sp.kron(line, one) + sp.kron(one, line))
@@ -193,15 +197,25 @@ def _conversions() -> Scene:
     return Scene((to("dia", a.todia), to("csc", a.tocsc)))
 
 
-JOBS = (
-    DemoJob(
-        "Python loops: 20 steps of heat in a plate of 500 x 500 points",
-        inspect.getsource(heat.py_func),
-        _heat,
-    ),
-    DemoJob("einsum over a semiring: shortest paths of two edges, 300 nodes", _SHORTEST, _shortest),
-    DemoJob("C: a chain of two products of 320 x 320 matrices", _CHAIN, _chain),
-    DemoJob(
-        "Sparse formats: a matrix of 90,000 rows and 448,800 entries", _CONVERSIONS, _conversions
-    ),
-)
+def demo_jobs(sizes: Sizes) -> tuple[DemoJob, ...]:
+    """The jobs in the order they are shown."""
+    points, nodes, n = sizes.points, sizes.nodes, sizes.matrix
+    rows, entries = sizes.grid**2, 5 * sizes.grid**2 - 4 * sizes.grid
+    return (
+        DemoJob(
+            f"Python loops: {sizes.steps} steps of heat in a plate of {points} x {points} points",
+            inspect.getsource(heat.py_func),
+            lambda: _heat(points, sizes.steps),
+        ),
+        DemoJob(
+            f"einsum over a semiring: shortest paths of two edges, {nodes} nodes",
+            _SHORTEST,
+            lambda: _shortest(nodes),
+        ),
+        DemoJob(f"C: two products of {n} x {n} matrices in a chain", _CHAIN, lambda: _chain(n)),
+        DemoJob(
+            f"Sparse formats: a matrix of {rows:,} rows and {entries:,} entries",
+            _CONVERSIONS,
+            lambda: _conversions(sizes.grid),
+        ),
+    )
