@@ -97,7 +97,7 @@ def main(directory, purpose):
             sys.stderr.write(end_of(log))
             stop(
                 "pip could not install the packages; all that it printed is in " + log,
-                "connect to a network, which is needed once, then make " + target,
+                "mend what pip names (a network is needed once), then make " + target,
             )
     with open(os.path.join(directory, STAMPS[purpose]), "w"):
         pass

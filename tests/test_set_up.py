@@ -96,6 +96,6 @@ def test_pip_is_quoted_where_it_fails(tmp_path: Path) -> None:
     assert done.stderr == (
         "".join(f"line {k}\n" for k in range(11, 31))
         + f"set-up: pip could not install the packages; all that it printed is in {tmp_path}"
-        "/set-up.log\ntry: connect to a network, which is needed once, then make demo\n"
+        "/set-up.log\ntry: mend what pip names (a network is needed once), then make demo\n"
     )
     assert not (tmp_path / ".running").exists()
