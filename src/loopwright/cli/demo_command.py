@@ -125,7 +125,7 @@ def _show_comparison(comparison: Comparison) -> None:
 
 
 def _difference(ours: Sequence[Array], theirs: Sequence[Array]) -> float:
-    """The greatest difference of two results, as a part of their greatest number."""
+    """The greatest difference of two results, relative to their greatest number (or to 1)."""
     if [x.shape for x in ours] != [x.shape for x in theirs]:
         return math.inf
     return max(
