@@ -5,12 +5,14 @@ MINUTES ?= 30
 LEVEL := test
 VENV := .venv
 BIN := $(VENV)/bin
+# What runs needs NumPy and its like; what is developed needs the tools as well, in the same place.
+RUNNING := $(VENV)/.running
 STAMP := $(VENV)/.installed
 
 .PHONY: demo test test-all lint unit hunt outside soak bench venv clean
 
-demo: $(STAMP)
-	$(BIN)/python -m loopwright demo
+demo: $(RUNNING)
+	@$(BIN)/python -m loopwright demo
 
 # Both at once, though they share their cores; what lint says stays together (make 4.0 and later).
 SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
@@ -59,8 +61,11 @@ bench: $(STAMP)
 
 venv: $(STAMP)
 
+$(RUNNING): pyproject.toml
+	@$(PYTHON) .ci/set_up.py $(VENV) running
+
 $(STAMP): pyproject.toml
-	@$(PYTHON) .ci/set_up.py $(VENV) $(STAMP)
+	@$(PYTHON) .ci/set_up.py $(VENV) developing
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build

@@ -30,7 +30,7 @@ def _command(name: str, line: str) -> tuple[str, str, str]:
 
 # (name, module, one line of help), in the order of the help text.
 COMMANDS: tuple[tuple[str, str, str], ...] = (
-    _command("demo", "compile and run three small programs on this machine"),
+    _command("demo", "four jobs beside NumPy, gcc and scipy, and a refused reordering"),
     _command("cc", "optimise the loops of a C file between its pragmas"),
     (
         "explain",

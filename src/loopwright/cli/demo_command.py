@@ -1,187 +1,171 @@
-"""`loopwright demo`: three programs compiled here and now, their plans, predicted and measured."""
+"""`loopwright demo`: four jobs beside what people use today, a refused reordering, what to try."""
 
 from __future__ import annotations
 
 import argparse
+import math
+import os
+import shutil
+import sys
+import textwrap
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
-import loopwright as lw
-from loopwright import semirings
-from loopwright.calls.einsum_call import EinsumCall, Scaling
-from loopwright.calls.einsum_contraction import choice_of
+from loopwright import options
+from loopwright.cli.demo_jobs import Call, Comparison, DemoJob, Sizes, demo_jobs
+from loopwright.cli.demo_refusal import REORDERED, refusal_paragraphs
 from loopwright.diagnostics import InternalError
-from loopwright.frontends.einsum_syntax import parse_subscripts
-from loopwright.ir.dtypes import DTYPES
-from loopwright.lazy_dataclass import dataclass
 from loopwright.machines.machine_argument import target_machine
-from loopwright.planner.contraction_plans.explain import explain_choice
+from loopwright.runtime.array_arguments import Array
 from loopwright.runtime.thread_pool import num_threads
 from loopwright.tables import table_lines
 
 __all__ = ["add_arguments", "run"]
 
-CONTRACTION = "efbad,cf->abcde"
-ROUNDS = 5
-TURN_SECONDS = 0.05
-HEAD = ("program", "register tile", "blocks", "threads", "predicted", "measured", "NumPy", "ratio")
-
-
-@dataclass(frozen=True, slots=True)
-class DemoProgram:
-    """One program of the demonstration, on operands of its own."""
-
-    title: str
-    text: str  # as a user writes it
-    ours: Callable[[], Any]  # returns the result
-    numpy: Callable[[], Any]  # the same by NumPy
-    explain: Callable[[], str]  # the plan in words
-    operations: int
-    exact: bool  # equal to NumPy to the last bit, not up to rounding
-
-
-def matmul(A: Any, B: Any, C: Any) -> None:
-    for i in range(A.shape[0]):
-        for j in range(B.shape[1]):
-            for k in range(A.shape[1]):
-                C[i, j] += A[i, k] * B[k, j]
+SIZES = Sizes()
+WIDTH = 80
+ROUNDS = 7
+TURN_SECONDS = 0.02  # of calls in a round, where that is not more than MOST_CALLS
+MOST_CALLS = 20
+PAUSE = 0.02  # seconds: workers of BLAS spin for a while after a call
+ROUNDING = 1e-12  # of the greatest number of a result
+ABOUT = "Loopwright: a compiler for loops over arrays that proves every reordering."
+TRY = "Your own files; in C, #pragma scop and #pragma endscop enclose the loops:"
+COMMANDS = (
+    "cc YOUR.c -o YOUR.opt.c",
+    "explain YOUR.c --run",
+    "convert YOUR.mtx --to csr -o YOUR.npz",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of the command."""
-    parser.add_argument("--size", type=_size, default=512, help="of the matrices (default 512)")
-
-
-def _size(text: str) -> int:
-    """A matrix size between 16 and 2048."""
-    if not text.isdigit() or not 16 <= int(text) <= 2048:
-        raise argparse.ArgumentTypeError(f"{text} is not a whole number from 16 to 2048")
-    return int(text)
+    """Declare the arguments of the command: none."""
 
 
 def run(args: argparse.Namespace) -> int:
-    """Compile, check against NumPy, time in turns, print one table."""
-    machine = target_machine()
-    print(f"{machine.description}; {num_threads()} threads for Loopwright\n")
-    rng = np.random.default_rng(1)
-    n = args.size
-    rows: list[tuple[str, ...]] = [HEAD]
-    for program in (_loops(n, rng), _contraction(n, rng), _shortest(n, rng)):
-        start = time.perf_counter()
-        result = program.ours()
-        first = 1e3 * (time.perf_counter() - start)
-        _check(program, result)
-        print(f"{program.title}, first call {first:.0f} ms\n{_indented(program.text)}")
-        rows.append(_row(program))
-    print("\n".join(table_lines(rows)))
-    print("\nGop/s; predicted by the machine model, measured as the best of many calls in turns.")
+    """Show the jobs one by one with their times, then the proof and the commands."""
+    jobs = demo_jobs(SIZES)
+    print(ABOUT)
+    _show(_machine())
+    # A race would compile other plans beside what is measured.
+    with options.override(race=False):
+        for number, job in enumerate(jobs, 1):
+            _show_job(number, job)
+    print(f"\n{len(jobs) + 1}. A reordering that is refused\n")
+    _show_text(REORDERED)
+    for paragraph in refusal_paragraphs():
+        _show(paragraph)
+    program = _program()
+    print(f"\n{TRY}")
+    for command in COMMANDS:
+        print(f"  {program} {command}")
     return 0
 
 
-def _loops(n: int, rng: np.random.Generator) -> DemoProgram:
-    """The naive product, as anybody would write it."""
-    a, b, c = rng.random((n, n)), rng.random((n, n)), np.zeros((n, n))
-    kernel = lw.jit(matmul)
+def _machine() -> str:
+    """The machine, the threads in use, and whether others use them too."""
+    threads, cores = num_threads(), os.cpu_count() or 1
+    team = "one thread" if threads == 1 else f"{threads} threads for Loopwright and BLAS, else one"
+    load = os.getloadavg()[0]
+    # What has installed the packages counts for less than one core.
+    others = (
+        f" Other programs run here (load {load:.0f}): times are rough." if load > cores + 1 else ""
+    )
+    return f"{target_machine().description}; {team}.{others}"
 
-    def ours() -> Any:
-        kernel(a, b, c)
-        return c
 
-    return DemoProgram(
-        "product of matrices",
-        "@lw.jit over three loops: C[i, j] += A[i, k] * B[k, j]",
-        ours,
-        lambda: a @ b,
-        lambda: kernel.explain(a, b, c),
-        2 * n**3,
-        exact=False,
+def _show(text: str) -> None:
+    """Print a paragraph in lines that fit a terminal, all indented like the first."""
+    indent = text[: len(text) - len(text.lstrip())]
+    print(textwrap.fill(text, WIDTH, subsequent_indent=indent), flush=True)
+
+
+def _show_text(text: str) -> None:
+    print(textwrap.indent(text.rstrip("\n"), "  "), end="\n\n", flush=True)
+
+
+def _show_job(number: int, job: DemoJob) -> None:
+    print(f"\n{number}. {job.title}\n")
+    _show_text(job.text)
+    scene = job.prepare()
+    for comparison in scene.comparisons:
+        _show_comparison(comparison)
+    if scene.note:
+        _show(scene.note)
+
+
+def _show_comparison(comparison: Comparison) -> None:
+    """Check the results, then print the times and why Loopwright's is longer where it is."""
+    start = time.perf_counter()
+    result = comparison.ours()
+    first = time.perf_counter() - start
+    numbers = comparison.arrays(result)
+    rivals = comparison.rivals
+    differences = [_difference(numbers, comparison.arrays(rival.run())) for rival in rivals]
+    ours, *theirs = _best_times([comparison.ours, *(rival.run for rival in rivals)])
+    rows = [(comparison.title, _milliseconds(ours), "")]
+    for rival, seconds, difference in zip(rivals, theirs, differences, strict=True):
+        if not difference <= ROUNDING:
+            what = f"{comparison.title}, beside {rival.name}"
+            raise InternalError(f"{what}: the result is wrong by {difference:g}")
+        rows.append((rival.name, _milliseconds(seconds), f"{_short(seconds / ours)} times as long"))
+    print("\n".join(table_lines(rows)))
+    for rival, seconds in zip(rivals, theirs, strict=True):
+        if seconds < ours:
+            _show(f"{rival.name} is faster here: {rival.where_faster}.")
+    equal = (
+        "All bits of the results are equal"
+        if not any(differences)
+        else (f"Results differ by rounding ({max(differences):.0e})")
+    )
+    _show(f"{equal}. The first call, which compiles, took {first:.1f} s.")
+
+
+def _difference(ours: Sequence[Array], theirs: Sequence[Array]) -> float:
+    """The greatest difference of two results, relative to their greatest number (or to 1)."""
+    if [x.shape for x in ours] != [x.shape for x in theirs]:
+        return math.inf
+    return max(
+        float(np.abs(x - y).max(initial=0.0)) / max(float(np.abs(y).max(initial=0.0)), 1.0)
+        for x, y in zip(ours, theirs, strict=True)
     )
 
 
-def _contraction(n: int, rng: np.random.Generator) -> DemoProgram:
-    """Five indices in the result, one summed over; about the work of a product of size n."""
-    side = max(2, round(n ** (1 / 4)))  # of e, b, a and d, whose bundle is as long as n
-    a, b = rng.random((side, n, side, side, side)), rng.random((n, n))
-    text = CONTRACTION
-    return DemoProgram(
-        "contraction",
-        f'lw.einsum("{text}", A, B)',
-        lambda: lw.einsum(text, a, b),
-        lambda: np.einsum(text, a, b, optimize=True),
-        lambda: _plan(text, a, b, "plus_times"),
-        2 * a.size * n,
-        exact=False,
-    )
-
-
-def _shortest(n: int, rng: np.random.Generator) -> DemoProgram:
-    """Shortest paths of at most two edges, in single precision."""
-    a, b = (rng.random((n, n), np.float32) for _ in range(2))
-    return DemoProgram(
-        "shortest ways",
-        'lw.einsum("ik,kj->ij", A, B, semiring="min_plus")',
-        lambda: lw.einsum("ik,kj->ij", a, b, semiring="min_plus"),
-        lambda: np.stack([np.min(row[:, None] + b, axis=0) for row in a]),
-        lambda: _plan("ik,kj->ij", a, b, "min_plus"),
-        2 * n**3,
-        exact=True,
-    )
-
-
-def _plan(text: str, a: Any, b: Any, ring: str) -> str:
-    names = parse_subscripts(text, (a.ndim, b.ndim))
-    sizes = dict(zip("".join(names.operands), (*a.shape, *b.shape), strict=True))
-    out = np.empty([sizes[c] for c in names.out], a.dtype)
-    dtype, pair = DTYPES[a.dtype.name], semirings.semiring(ring)
-    call = EinsumCall(names, (a, b), out, pair, dtype, Scaling(), num_threads(), target_machine())
-    return explain_choice(choice_of(call), target_machine())
-
-
-def _check(program: DemoProgram, result: Any) -> None:
-    right = program.numpy()
-    allowed = 0.0 if program.exact else 1e-10 * float(np.abs(right).max())
-    error = float(np.abs(result - right).max())
-    if not error <= allowed:
-        raise InternalError(f"{program.title}: the result is wrong by {error:g}", program.text)
-
-
-def _row(program: DemoProgram) -> tuple[str, ...]:
-    facts = _facts(program.explain())
-    ours, numpy = _race(program)
-    tile = facts.get("register tile", "-").partition(" (")[0]
-    return (
-        program.title,
-        tile,
-        facts.get("blocks", "-"),
-        facts.get("threads", "-").partition(",")[0],
-        facts.get("predicted", "-").rpartition(", ")[2].removesuffix(" Gop/s"),
-        f"{1e-9 * program.operations / ours:.1f}",
-        f"{1e-9 * program.operations / numpy:.1f}",
-        f"{numpy / ours:.2f}",
-    )
-
-
-def _facts(explanation: str) -> dict[str, str]:
-    """`  key: value` lines of an explanation."""
-    pairs = (line.strip().partition(": ") for line in explanation.splitlines())
-    return {key: value for key, _, value in pairs}
-
-
-def _race(program: DemoProgram) -> tuple[float, float]:
-    """Best times of Loopwright and of NumPy in seconds, measured alternately."""
-    best = [float("inf"), float("inf")]
+def _best_times(calls: Sequence[Call]) -> list[float]:
+    """Seconds of the best call of each contestant; they take turns, a number of calls each."""
+    best = [_seconds(call) for call in calls]  # the first compiles or warms up
+    counts = [min(MOST_CALLS, math.ceil(TURN_SECONDS / max(s, 1e-9))) for s in best]
     for _ in range(ROUNDS):
-        for place, call in enumerate((program.ours, program.numpy)):
-            time.sleep(TURN_SECONDS)  # workers of BLAS spin for a while after a call
-            end = time.perf_counter() + TURN_SECONDS
-            while (start := time.perf_counter()) < end:
-                call()
-                best[place] = min(best[place], time.perf_counter() - start)
-    return best[0], best[1]
+        for at, call in enumerate(calls):
+            time.sleep(PAUSE)
+            best[at] = min(best[at], *(_seconds(call) for _ in range(counts[at])))
+    return best
 
 
-def _indented(text: str) -> str:
-    return f"    {text}\n"
+def _seconds(call: Call) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{_short(1e3 * seconds)} ms"
+
+
+def _short(number: float) -> str:
+    """A number in three digits or a few more, without an exponent."""
+    return (
+        f"{number:.0f}" if number >= 100 else f"{number:.1f}" if number >= 10 else f"{number:.2f}"
+    )
+
+
+def _program() -> str:
+    """How the shell calls the command from here."""
+    script = Path(sys.executable).with_name("loopwright")
+    if shutil.which("loopwright") is not None or not script.is_file():
+        return "loopwright"
+    here = Path.cwd()
+    return str(script.relative_to(here) if script.is_relative_to(here) else script)
