@@ -9,7 +9,7 @@ import pytest
 import loopwright as lw
 from loopwright import options
 from loopwright.cli import demo_command, demo_jobs, main
-from loopwright.cli.demo_jobs import Comparison, DemoJob, Rival, Scene, Sizes
+from loopwright.cli.demo_jobs import Comparison, DemoJob, Peer, Scene, Sizes
 from loopwright.cli.demo_refusal import refusal_paragraphs
 from loopwright.diagnostics import InternalError, ToolchainError
 
@@ -68,7 +68,7 @@ def test_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     assert scene.note == (
         "No C compiler was found to compare with. None is needed: this code is LLVM's."
     )
-    assert [rival.name for rival in scene.comparisons[0].rivals] == ["NumPy's BLAS"]
+    assert [peer.name for peer in scene.comparisons[0].peers] == ["NumPy's BLAS"]
 
 
 def test_no_scipy(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -81,8 +81,8 @@ def test_no_scipy(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 
 
 def _job(ours: float, theirs: float) -> DemoJob:
-    rival = Rival("NumPy", lambda: np.array([theirs]), "it does less")
-    comparison = Comparison("Loopwright", lambda: np.array([ours]), (rival,))
+    peer = Peer("NumPy", lambda: np.array([theirs]), "it does less")
+    comparison = Comparison("Loopwright", lambda: np.array([ours]), (peer,))
     return DemoJob("numbers", "x = 1", lambda: Scene((comparison,)))
 
 

@@ -103,19 +103,19 @@ def _show_comparison(comparison: Comparison) -> None:
     result = comparison.ours()
     first = time.perf_counter() - start
     numbers = comparison.arrays(result)
-    rivals = comparison.rivals
-    differences = [_difference(numbers, comparison.arrays(rival.run())) for rival in rivals]
-    ours, *theirs = _best_times([comparison.ours, *(rival.run for rival in rivals)])
+    peers = comparison.peers
+    differences = [_difference(numbers, comparison.arrays(peer.run())) for peer in peers]
+    ours, *theirs = _best_times([comparison.ours, *(peer.run for peer in peers)])
     rows = [(comparison.title, _milliseconds(ours), "")]
-    for rival, seconds, difference in zip(rivals, theirs, differences, strict=True):
+    for peer, seconds, difference in zip(peers, theirs, differences, strict=True):
         if not difference <= ROUNDING:
-            what = f"{comparison.title}, beside {rival.name}"
+            what = f"{comparison.title}, beside {peer.name}"
             raise InternalError(f"{what}: the result is wrong by {difference:g}")
-        rows.append((rival.name, _milliseconds(seconds), f"{_short(seconds / ours)} times as long"))
+        rows.append((peer.name, _milliseconds(seconds), f"{_short(seconds / ours)} times as long"))
     print("\n".join(table_lines(rows)))
-    for rival, seconds in zip(rivals, theirs, strict=True):
+    for peer, seconds in zip(peers, theirs, strict=True):
         if seconds < ours:
-            _show(f"{rival.name} is faster here: {rival.where_faster}.")
+            _show(f"{peer.name} is faster here: {peer.where_faster}.")
     equal = (
         "All bits of the results are equal"
         if not any(differences)

@@ -19,7 +19,7 @@ from loopwright.runtime.address import data_address
 from loopwright.runtime.array_arguments import Array
 from loopwright.runtime.toolchain import build_library, find_compiler, load_library
 
-__all__ = ["Call", "Comparison", "DemoJob", "Rival", "Scene", "Sizes", "demo_jobs"]
+__all__ = ["Call", "Comparison", "DemoJob", "Peer", "Scene", "Sizes", "demo_jobs"]
 
 Call: TypeAlias = Callable[[], Any]
 
@@ -40,7 +40,7 @@ class Sizes:
 
 
 @dataclass(frozen=True, slots=True)
-class Rival:
+class Peer:
     """What people use today for a job."""
 
     name: str
@@ -54,7 +54,7 @@ class Comparison:
 
     title: str  # of what Loopwright does
     ours: Call  # returns the result
-    rivals: tuple[Rival, ...]
+    peers: tuple[Peer, ...]
     arrays: Callable[[Any], Sequence[Array]] = lambda result: (result,)  # of a result, to compare
 
 
@@ -63,7 +63,7 @@ class Scene:
     """The operands of a job, and what is computed with them."""
 
     comparisons: tuple[Comparison, ...]
-    note: str = ""  # about a rival that is missing
+    note: str = ""  # about a peer that is missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,18 +79,18 @@ def _heat(points: int, steps: int) -> Scene:
     start = np.random.default_rng(1).random((points, points))
     ours, theirs = (start.copy(), start.copy()), (start.copy(), start.copy())
 
-    def loops() -> Array:
+    def loops() -> Any:
         heat(*ours, steps)
         return ours[0]
 
-    def slices() -> Array:
+    def slices() -> Any:
         u, v = theirs
         for _ in range(steps):
             v[1:-1, 1:-1] = (u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:]) / 4
             u[1:-1, 1:-1] = v[1:-1, 1:-1]
         return u
 
-    return Scene((Comparison("Loopwright", loops, (Rival("NumPy, by slices", slices),)),))
+    return Scene((Comparison("Loopwright", loops, (Peer("NumPy, by slices", slices),)),))
 
 
 _SHORTEST = 'C = lw.einsum("ik,kj->ij", A, B, semiring="min_plus")'
@@ -99,13 +99,13 @@ _SHORTEST = 'C = lw.einsum("ik,kj->ij", A, B, semiring="min_plus")'
 def _shortest(nodes: int) -> Scene:
     a, b = np.random.default_rng(1).random((2, nodes, nodes))
 
-    def by_rows() -> Array:
+    def by_rows() -> Any:
         return np.stack([np.min(row[:, None] + b, axis=0) for row in a])
 
-    def einsum() -> Array:
+    def einsum() -> Any:
         return lw.einsum("ik,kj->ij", a, b, semiring="min_plus")
 
-    return Scene((Comparison("Loopwright", einsum, (Rival("NumPy, row by row", by_rows),)),))
+    return Scene((Comparison("Loopwright", einsum, (Peer("NumPy, row by row", by_rows),)),))
 
 
 _CHAIN = """\
@@ -134,14 +134,14 @@ def _chain(n: int) -> Scene:
     compiled = lw.compile(_CHAIN.encode())
     ours, theirs = np.zeros((2, n, n)), np.zeros((2, n, n))
 
-    def loops() -> Array:
+    def loops() -> Any:
         compiled(n, *ours, a, b, c)
         return ours[0]
 
-    def products() -> Array:
+    def products() -> Any:
         return (a @ b) @ c
 
-    blas = Rival("NumPy's BLAS", products, _HAND_TUNED)
+    blas = Peer("NumPy's BLAS", products, _HAND_TUNED)
     try:
         name, original = _by_compiler(_CHAIN, "chain")
     except ToolchainError:
@@ -150,11 +150,11 @@ def _chain(n: int) -> Scene:
             "No C compiler was found to compare with. None is needed: this code is LLVM's.",
         )
 
-    def as_it_stands() -> Array:
+    def as_it_stands() -> Any:
         original(n, *(ctypes.c_void_p(data_address(x)) for x in (*theirs, a, b, c)))
         return theirs[0]
 
-    return Scene((Comparison("Loopwright", loops, (Rival(name, as_it_stands), blas)),))
+    return Scene((Comparison("Loopwright", loops, (Peer(name, as_it_stands), blas)),))
 
 
 def _by_compiler(text: str, function: str) -> tuple[str, Any]:
@@ -189,9 +189,9 @@ def _conversions(n: int) -> Scene:
         return rows.data, rows.indices, rows.indptr
 
     def to(name: str, theirs: Callable[[], Any]) -> Comparison:
-        rival = Rival(f"scipy's to{name}", theirs, _VALIDATED)
+        peer = Peer(f"scipy's to{name}", theirs, _VALIDATED)
         return Comparison(
-            f"Loopwright, to {name}", lambda: lw.sparse.convert(a, name), (rival,), arrays
+            f"Loopwright, to {name}", lambda: lw.sparse.convert(a, name), (peer,), arrays
         )
 
     return Scene((to("dia", a.todia), to("csc", a.tocsc)))
