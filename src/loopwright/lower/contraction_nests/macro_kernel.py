@@ -33,7 +33,7 @@ from loopwright.lower.contraction_nests.operand_scan import (
     quick_kernel,
     with_bits,
 )
-from loopwright.lower.contraction_nests.packing import left_panels, pitch, right_panels
+from loopwright.lower.contraction_nests.packing import left_panels, pitch, planes, right_panels
 from loopwright.lower.contraction_nests.tile import register_tiles
 from loopwright.lower.work_distribution import snake_distribution
 
@@ -162,7 +162,10 @@ def _with_packed(kernel: ContractionKernel, body: Stmt) -> Stmt:
     if variant.right_packing is not Packing.DIRECT:
         space = Space.SCRATCH if variant.parallel == "i" else Space.PRIVATE
         panels = _padded(Var("nc").min(Var("N")), variant.columns)
-        buffer = Buffer("right_packed", kernel.packed_right, (Const(1),), space)
+        in_planes = planes(kernel, "right")
+        buffer = Buffer(
+            "right_packed", kernel.packed_right, (Const(1),), space, planes=in_planes
+        )
         body = Alloc(buffer, (panels * steps,), body)
         if variant.flipped:
             buffer = Buffer(BIAS, kernel.algebra.accumulator, (Const(1),), Space.PRIVATE)
@@ -170,7 +173,10 @@ def _with_packed(kernel: ContractionKernel, body: Stmt) -> Stmt:
     if variant.left_packing is not Packing.DIRECT:
         panels = _padded(Var("mc").min(Var("M")), variant.rows)
         copies = variant.lanes if variant.broadcast is Broadcast.REPLICATED else 1
-        buffer = Buffer("left_packed", kernel.packed_left, (Const(1),), Space.PRIVATE)
+        in_planes = planes(kernel, "left")
+        buffer = Buffer(
+            "left_packed", kernel.packed_left, (Const(1),), Space.PRIVATE, planes=in_planes
+        )
         body = Alloc(buffer, (panels * steps * copies,), body)
     return body
 

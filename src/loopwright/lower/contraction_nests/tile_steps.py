@@ -128,7 +128,13 @@ def _steps(
         feed,
         _left_feed(kernel, panels, _updates(kernel, panels, direct, count, clipped=clipped)),
     )
-    body = unrolled(step, count, Alloc(right, (Const(variant.vectors), Const(width)), one))
+    is_fed_by_loads = variant.broadcast is Broadcast.LOAD
+    body = unrolled(
+        step,
+        count,
+        Alloc(right, (Const(variant.vectors), Const(width)), one),
+        in_order=is_fed_by_loads,
+    )
     if variant.left_packing is Packing.DIRECT and variant.broadcast is Broadcast.LANE and count > 1:
         body = _left_rows(kernel, direct, count, body)
     is_fetched = direct.runs or variant.right_packing is not Packing.BY_TILE
