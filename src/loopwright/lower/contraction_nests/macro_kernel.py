@@ -59,11 +59,11 @@ SCALARS = (
 )
 
 
-def lower_product(kernel: ContractionKernel, name: str) -> LoopNest:
-    """The LoopNest of a contraction of kind PRODUCT."""
+def lower_product(kernel: ContractionKernel, name: str, *, halves: bool = True) -> LoopNest:
+    """The LoopNest of a contraction of kind PRODUCT; `halves`: see register_tiles."""
     bases = [(Var(f"{x}_base"), table(f"{x}_g", Var("g"))) for x in ("left", "right", "out")]
     mark = Mark.PARALLEL if kernel.variant.parallel == "batch" else Mark.SERIAL
-    body = loop(Var("g"), 0, Var("G"), lets(bases, block_loops(kernel)), mark=mark)
+    body = loop(Var("g"), 0, Var("G"), lets(bases, block_loops(kernel, halves=halves)), mark=mark)
     return LoopNest(name, arguments(kernel), SCALARS, _with_packed(kernel, body))
 
 

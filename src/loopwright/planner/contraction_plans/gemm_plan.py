@@ -80,7 +80,8 @@ def plan_product(
     rate = cost.per_cycle * lanes
     tile = _tile(shape, expected, machine, lanes)
     guarded = _is_guarded(algebra, machine, tile)
-    if guarded and algebra.accumulator.is_float and tile.rows > 1:
+    exact = guarded or (algebra.plus in ("min", "max") and "avx512f" in machine.features)
+    if exact and algebra.accumulator.is_float and tile.rows > 1:
         tile = replace(tile, rows=tile.rows - 1)  # else LLVM spills sums in the innermost loop
 
     def planned(tile: _Tile) -> Choice:
