@@ -25,7 +25,7 @@ from loopwright.machines.load import load_machine, machine_names
 from loopwright.planner.contraction_plans.analytical import choose
 from loopwright.semirings import SEMIRINGS
 
-__all__ = ["InnerLoop", "innermost", "kernels_of", "product_kernel", "run"]
+__all__ = ["InnerLoop", "innermost", "kernels_of", "nest_of", "product_kernel", "run"]
 
 TYPES = ("float64", "float32", "complex64", "complex128")
 PAIRS = ("plus_times", "min_plus", "max_plus", "min_times", "max_times", "min_max", "max_min")

@@ -382,6 +382,4 @@ def _panels(scheduled: ScheduledContraction) -> dict[str, tuple[Buffer, int]]:
         in_planes = planes(kernel, side)
         return Buffer(f"{side}_packed", dtype, (Const(1),), Space.PRIVATE, planes=in_planes)
 
-    return {
-        f"{side}_packed": (panel(side, dtype), width * depth) for side, dtype, width in panels
-    }
+    return {f"{side}_packed": (panel(side, dtype), width * depth) for side, dtype, width in panels}

@@ -163,9 +163,7 @@ def _with_packed(kernel: ContractionKernel, body: Stmt) -> Stmt:
         space = Space.SCRATCH if variant.parallel == "i" else Space.PRIVATE
         panels = _padded(Var("nc").min(Var("N")), variant.columns)
         in_planes = planes(kernel, "right")
-        buffer = Buffer(
-            "right_packed", kernel.packed_right, (Const(1),), space, planes=in_planes
-        )
+        buffer = Buffer("right_packed", kernel.packed_right, (Const(1),), space, planes=in_planes)
         body = Alloc(buffer, (panels * steps,), body)
         if variant.flipped:
             buffer = Buffer(BIAS, kernel.algebra.accumulator, (Const(1),), Space.PRIVATE)

@@ -80,9 +80,8 @@ def plan_product(
     rate = cost.per_cycle * lanes
     tile = _tile(shape, expected, machine, lanes)
     guarded = _is_guarded(algebra, machine, tile)
-    exact = guarded or (algebra.plus in ("min", "max") and "avx512f" in machine.features)
-    if exact and algebra.accumulator.is_float and tile.rows > 1:
-        tile = replace(tile, rows=tile.rows - 1)  # else LLVM spills sums in the innermost loop
+    if tile.left is not Packing.DIRECT:
+        tile = replace(tile, rows=max(1, tile.rows - _registers_of_extremes(expected, machine)))
 
     def planned(tile: _Tile) -> Choice:
         parallel, shares = _parallel(shape, machine, threads, rate, tile)
@@ -430,6 +429,19 @@ def _is_guarded(algebra: Algebra, machine: Machine, tile: _Tile) -> bool:
     wide = algebra.accumulator.name in ("float32", "float64") and _is_uniform(algebra)
     begins = algebra.initial is not Initial.SCALED
     return extreme and wide and begins and "avx512dq" in machine.features
+
+
+def _registers_of_extremes(algebra: Algebra, machine: Machine) -> int:
+    """Registers that exact minima and maxima of floats take beside those of the model, in rows.
+
+    With AVX-512 tiles leave no more than the model asks for, and LLVM spilled sums in the innermost
+    loop: the blends of NaN take another register, and signs one more where they are not moved to
+    masks by an instruction of AVX512DQ.
+    """
+    is_extreme = algebra.plus in ("min", "max") and algebra.accumulator.is_float
+    if not is_extreme or "avx512f" not in machine.features:
+        return 0
+    return 1 if "avx512dq" in machine.features else 2
 
 
 def _replicated_tile(registers: int, lanes: int, m: int, n: int) -> tuple[int, int]:
