@@ -22,6 +22,7 @@ SEED = 20_240
 # Name, thread counts, one line of help.
 BENCHMARKS: tuple[tuple[str, tuple[int, ...], str], ...] = (
     ("gemm", (1, 2), "matrix products against NumPy, torch and numba"),
+    ("inner_loops", (1,), "instructions of the innermost loops of products, machine by machine"),
     ("jit_matmul", (1,), "the naive triple loop in six orders against lw.einsum"),
     ("tccg", (1,), "the 48 contractions of TCCG against equal matrix products"),
     ("random_contractions", (1,), "twenty random contractions of odd sizes"),

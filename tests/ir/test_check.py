@@ -288,6 +288,22 @@ def test_expressions_of_nests(value: Expr, told: str) -> None:
             "a unroll loop has copies of its own\nat unroll for i in range(8):\n    pass",
         ),
         (
+            For("i", Const(0), Const(8), Block(()), Const(1), in_order=True),
+            "iterations of a serial loop are not kept in order\nat for i in range(8):\n    pass",
+        ),
+        *(
+            (
+                Alloc(
+                    Buffer("z", DTYPES[name], (Const(1),), Space.PRIVATE, planes=count),
+                    (Const(8),),
+                    Block(()),
+                ),
+                f"{name} memory has no planes of {count}\nat alloc private z: {name}[8] strides [1]"
+                "\npass",
+            )
+            for name, count in (("float64", 4), ("complex64", 3))
+        ),
+        (
             Store("y", (n,), load("x", n), is_atomic=True),
             "no atomic operation: atomically y[n] = x[n]\nat atomically y[n] = x[n]",
         ),

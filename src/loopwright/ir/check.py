@@ -293,6 +293,8 @@ def _check_loop(stmt: For, around: _Around) -> _Around:
         raise _Invalid(f"two {stmt.mark.value} loops are laid along axis {stmt.axis.value}")
     if stmt.copies and stmt.mark is not Mark.SERIAL:
         raise _Invalid(f"a {stmt.mark.value} loop has copies of its own")
+    if stmt.in_order and stmt.mark is not Mark.UNROLL:
+        raise _Invalid(f"iterations of a {stmt.mark.value} loop are not kept in order")
     bounds = (stmt.start, stmt.stop, stmt.step)
     inner = around.part(*bounds).bind(stmt.var, INT64, *bounds)
     if stmt.mark is Mark.THREAD:
@@ -347,6 +349,8 @@ def _check_alloc(stmt: Alloc, around: _Around) -> _Around:
     buffer = stmt.buffer
     if buffer.space in _ARGUMENTS:
         raise _Invalid(f"{buffer.space.value} memory is not allocated")
+    if buffer.planes and not (buffer.dtype.is_complex and buffer.planes.bit_count() == 1):
+        raise _Invalid(f"{buffer.dtype} memory has no planes of {buffer.planes}")
     if len(buffer.strides) != len(stmt.shape):
         raise _Invalid(f"{len(buffer.strides)} strides for rank {len(stmt.shape)}")
     for size in stmt.shape:

@@ -95,6 +95,9 @@ class Buffer:
     space: Space = Space.GLOBAL
     writable: bool = False  # arguments only: whether the nest stores to it
     is_volatile: bool = False  # every use is an access: no compiler keeps elements elsewhere
+    # Of complex scratch memory: so many real parts lie together, then as many imaginary parts;
+    # 0: as pairs. Vectors of it are whole groups, or single elements. A backend may ignore it.
+    planes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +125,9 @@ class For:
     resident: int = 0  # blocks that a multiprocessor must hold at a time: caps their registers
     # Of the body of a serial or SIMD loop, in the code; 0: as a compiler likes.
     copies: int = 0
+    # Of an unrolled loop: an iteration loads nothing before the loads of the one before, so that
+    # no register holds what is not used yet. No meaning; a backend may ignore it.
+    in_order: bool = False
 
 
 @dataclass(frozen=True, slots=True)

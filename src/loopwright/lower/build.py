@@ -76,9 +76,9 @@ def tiles(extent: Expr, tile: int) -> Expr:
     return (extent + (tile - 1)) // tile
 
 
-def unrolled(var: Var, count: int, body: Stmt) -> Stmt:
+def unrolled(var: Var, count: int, body: Stmt, *, in_order: bool = False) -> Stmt:
     """An UNROLL loop of `count` iterations from 0."""
-    return For(var.name, Const(0), Const(count), body, Const(1), Mark.UNROLL)
+    return For(var.name, Const(0), Const(count), body, Const(1), Mark.UNROLL, in_order=in_order)
 
 
 def repeated(var: Var, count: int, body: Stmt, copies: int = 0) -> Stmt:

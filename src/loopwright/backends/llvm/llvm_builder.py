@@ -13,6 +13,7 @@ from loopwright.ir.dtypes import INT64, DType
 from loopwright.lazy_dataclass import dataclass
 
 __all__ = [
+    "WITH_SSE2",
     "Flag",
     "FunctionBuilder",
     "SSAValue",
@@ -22,6 +23,9 @@ __all__ = [
     "plain_name",
     "type_name",
 ]
+
+# Extensions that only processors with SSE2 have.
+WITH_SSE2 = frozenset({"sse3", "sse4.1", "sse4.2", "avx", "avx2"})
 
 _SCALAR_TYPES = {
     "bool": "i8",  # a truth value in memory and registers is a byte 0 or 1; i1 only in branches

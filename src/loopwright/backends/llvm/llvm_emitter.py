@@ -301,7 +301,9 @@ class _Emitter:
             else [""] * len(allocs)
         )
         for alloc, tags in zip(allocs, scopes, strict=True):
-            self.arena[alloc] = memory.PointerBuffer(base, alloc.buffer.dtype, tags)
+            self.arena[alloc] = memory.PointerBuffer(
+                base, alloc.buffer.dtype, tags, planes=alloc.buffer.planes
+            )
             base = self.code.emit(f"getelementptr i8, ptr {base}, {self._bytes(alloc)}")
 
     # -- statements -----------------------------------------------------------------------------
@@ -514,6 +516,8 @@ class _Emitter:
         for number in range(self._trips(loop)):
             distance = memory.index_binary(self.code, "mul", SSAValue(str(number), INT64), step)
             here = memory.index_binary(self.code, "add", start, distance)
+            if loop.in_order and number:
+                memory.keep_order(self.code, self.values.features)
             with self.values.bound(loop.var, here):
                 self.statement(loop.body)
 

@@ -20,6 +20,7 @@ from loopwright.backends.llvm.llvm_arithmetic import (
     unary,
 )
 from loopwright.backends.llvm.llvm_builder import (
+    WITH_SSE2,
     FunctionBuilder,
     SSAValue,
     intrinsic_suffix,
@@ -281,8 +282,6 @@ def fused_complex_product(code: FunctionBuilder, x: SSAValue, y: SSAValue) -> SS
 # Lanes of the sum -> the intrinsic for pairs of 16-bit products, and the extension it needs.
 _PAIRS = {4: ("sse2.pmadd.wd", "sse2"), 8: ("avx2.pmadd.wd", "avx2")}
 _PAIRS[16] = ("avx512.pmaddw.d.512", "avx512bw")
-# Extensions that only processors with sse2 have.
-_WITH_SSE2 = frozenset({"sse3", "sse4.1", "sse4.2", "avx", "avx2"})
 
 
 def dot(
@@ -329,7 +328,7 @@ def _vnni(lanes: int, features: frozenset[str]) -> str:
 
 def _has_pairs(lanes: int, features: frozenset[str]) -> bool:
     if lanes == 4:
-        return bool(features & _WITH_SSE2)
+        return bool(features & WITH_SSE2)
     return lanes in _PAIRS and _PAIRS[lanes][1] in features
 
 

@@ -7,7 +7,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from loopwright.backends.llvm.llvm_arithmetic import broadcast
-from loopwright.backends.llvm.llvm_builder import FunctionBuilder, SSAValue, int_literal, type_name
+from loopwright.backends.llvm.llvm_builder import (
+    WITH_SSE2,
+    FunctionBuilder,
+    SSAValue,
+    int_literal,
+    type_name,
+)
 from loopwright.ir.dtypes import INT64, DType
 from loopwright.lazy_dataclass import dataclass
 
@@ -18,6 +24,7 @@ __all__ = [
     "extract",
     "gather",
     "index_binary",
+    "keep_order",
     "load",
     "make_registers",
     "moved",
@@ -38,6 +45,7 @@ class PointerBuffer:
     dtype: DType
     tags: str = ""  # metadata of its accesses
     is_inside: bool = False  # whether every address is inbounds
+    planes: int = 0  # see ir.loops.Buffer
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +131,8 @@ def _load_contiguous(
     code: FunctionBuilder, memory: PointerBuffer, offset: SSAValue, lanes: int
 ) -> SSAValue:
     dtype = memory.dtype
+    if memory.planes > 1 or (memory.planes and lanes == 1):
+        return _load_planes(code, memory, offset, lanes)
     align = dtype.real.bytes
     pointer = address(code, memory, offset)
     end = f"align {align}{memory.tags}{code.tags}"
@@ -167,6 +177,9 @@ def store(
 def _store_contiguous(
     code: FunctionBuilder, memory: PointerBuffer, offset: SSAValue, value: SSAValue
 ) -> None:
+    if memory.planes > 1:
+        _store_planes(code, memory, offset, value)
+        return
     align = memory.dtype.real.bytes
     pointer = address(code, memory, offset)
     end = f"align {align}{memory.tags}{code.tags}"
@@ -181,6 +194,53 @@ def _store_contiguous(
     order = [k + value.lanes * part for k in range(value.lanes) for part in (0, 1)]
     both = code.emit(f"shufflevector {value}, {value.type} {value.imag}, {_mask(order)}")
     code.effect(f"store {type_name(value.dtype, 2 * value.lanes)} {both}, ptr {pointer}, {end}")
+
+
+def _in_planes(
+    code: FunctionBuilder, memory: PointerBuffer, offset: SSAValue, lanes: int
+) -> tuple[str, str]:
+    """Where the real parts of one element, or of all elements of a group, begin; the imaginary."""
+    planes = memory.planes
+    assert lanes in (1, planes), "vectors of a buffer in planes are whole groups"
+    real = replace(memory, dtype=memory.dtype.real, planes=0)
+    within = SSAValue("0", INT64)
+    if lanes < planes:
+        known = int_literal(offset)
+        text = str(known % planes) if known is not None else ""
+        within = SSAValue(text or code.pure(f"and {offset}, {planes - 1}"), INT64)
+    first = index_binary(code, "sub", offset, within)
+    at = index_binary(code, "mul", first, SSAValue("2", INT64))
+    at = index_binary(code, "add", at, within)
+    beside = index_binary(code, "add", at, SSAValue(str(planes), INT64))
+    return address(code, real, at), address(code, real, beside)
+
+
+def _load_planes(
+    code: FunctionBuilder, memory: PointerBuffer, offset: SSAValue, lanes: int
+) -> SSAValue:
+    one = type_name(memory.dtype, lanes)
+    end = f"align {memory.dtype.real.bytes}{memory.tags}{code.tags}"
+    pointers = _in_planes(code, memory, offset, lanes)
+    real, imag = (code.emit(f"load {one}, ptr {pointer}, {end}") for pointer in pointers)
+    return SSAValue(real, memory.dtype, lanes, imag)
+
+
+def _store_planes(
+    code: FunctionBuilder, memory: PointerBuffer, offset: SSAValue, value: SSAValue
+) -> None:
+    end = f"align {memory.dtype.real.bytes}{memory.tags}{code.tags}"
+    pointers = _in_planes(code, memory, offset, value.lanes)
+    for part, pointer in zip((value.text, value.imag), pointers, strict=True):
+        code.effect(f"store {value.type} {part}, ptr {pointer}, {end}")
+
+
+def keep_order(code: FunctionBuilder, features: frozenset[str]) -> None:
+    """Keep LLVM from loading here what is used later, by a fence that is no instruction on x86.
+
+    On POWER it would be one (lwsync), which waits.
+    """
+    if features & WITH_SSE2:
+        code.effect('fence syncscope("singlethread") acq_rel')
 
 
 def _mask(order: range | list[int]) -> str:

@@ -191,7 +191,9 @@ def open_arguments(procedure: Procedure, values: LLVMExpressions) -> str:
     for buffer in procedure.buffers:
         # Arrays do not overlap each other, and each is one argument.
         arguments.append(f"ptr noalias %{buffer.name}")
-        values.declare(buffer, memory.PointerBuffer(f"%{buffer.name}", buffer.dtype))
+        pointer = f"%{buffer.name}"
+        place = memory.PointerBuffer(pointer, buffer.dtype, planes=buffer.planes)
+        values.declare(buffer, place)
     return ", ".join(arguments)
 
 

@@ -43,7 +43,7 @@ from loopwright.lower.contraction_nests.kept_panels import KeptPanels, keep_pane
 from loopwright.lower.contraction_nests.launch import round_up
 from loopwright.lower.contraction_nests.macro_kernel import block_loops
 from loopwright.lower.contraction_nests.operand_layout import Affine, AffineOperand, Clip, StepClip
-from loopwright.lower.contraction_nests.packing import PITCH
+from loopwright.lower.contraction_nests.packing import PITCH, planes
 from loopwright.lower.grid_nests.grid_product import grid_product
 from loopwright.lower.linear_forms import normal
 
@@ -374,10 +374,12 @@ def _panels(scheduled: ScheduledContraction) -> dict[str, tuple[Buffer, int]]:
     depth = round_up(round_up(kc * more // less, steps), PITCH)
     copies = kernel.variant.lanes if kernel.variant.broadcast is Broadcast.REPLICATED else 1
     panels = (
-        ("right_packed", kernel.packed_right, round_up(nc, columns)),
-        ("left_packed", kernel.packed_left, round_up(mc, rows) * copies),
+        ("right", kernel.packed_right, round_up(nc, columns)),
+        ("left", kernel.packed_left, round_up(mc, rows) * copies),
     )
-    return {
-        name: (Buffer(name, dtype, (Const(1),), Space.PRIVATE), width * depth)
-        for name, dtype, width in panels
-    }
+
+    def panel(side: str, dtype: DType) -> Buffer:
+        in_planes = planes(kernel, side)
+        return Buffer(f"{side}_packed", dtype, (Const(1),), Space.PRIVATE, planes=in_planes)
+
+    return {f"{side}_packed": (panel(side, dtype), width * depth) for side, dtype, width in panels}

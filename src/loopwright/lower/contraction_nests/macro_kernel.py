@@ -33,7 +33,7 @@ from loopwright.lower.contraction_nests.operand_scan import (
     quick_kernel,
     with_bits,
 )
-from loopwright.lower.contraction_nests.packing import left_panels, pitch, right_panels
+from loopwright.lower.contraction_nests.packing import left_panels, pitch, planes, right_panels
 from loopwright.lower.contraction_nests.tile import register_tiles
 from loopwright.lower.work_distribution import snake_distribution
 
@@ -59,11 +59,11 @@ SCALARS = (
 )
 
 
-def lower_product(kernel: ContractionKernel, name: str) -> LoopNest:
-    """The LoopNest of a contraction of kind PRODUCT."""
+def lower_product(kernel: ContractionKernel, name: str, *, halves: bool = True) -> LoopNest:
+    """The LoopNest of a contraction of kind PRODUCT; `halves`: see register_tiles."""
     bases = [(Var(f"{x}_base"), table(f"{x}_g", Var("g"))) for x in ("left", "right", "out")]
     mark = Mark.PARALLEL if kernel.variant.parallel == "batch" else Mark.SERIAL
-    body = loop(Var("g"), 0, Var("G"), lets(bases, block_loops(kernel)), mark=mark)
+    body = loop(Var("g"), 0, Var("G"), lets(bases, block_loops(kernel, halves=halves)), mark=mark)
     return LoopNest(name, arguments(kernel), SCALARS, _with_packed(kernel, body))
 
 
@@ -162,7 +162,8 @@ def _with_packed(kernel: ContractionKernel, body: Stmt) -> Stmt:
     if variant.right_packing is not Packing.DIRECT:
         space = Space.SCRATCH if variant.parallel == "i" else Space.PRIVATE
         panels = _padded(Var("nc").min(Var("N")), variant.columns)
-        buffer = Buffer("right_packed", kernel.packed_right, (Const(1),), space)
+        in_planes = planes(kernel, "right")
+        buffer = Buffer("right_packed", kernel.packed_right, (Const(1),), space, planes=in_planes)
         body = Alloc(buffer, (panels * steps,), body)
         if variant.flipped:
             buffer = Buffer(BIAS, kernel.algebra.accumulator, (Const(1),), Space.PRIVATE)
@@ -170,7 +171,10 @@ def _with_packed(kernel: ContractionKernel, body: Stmt) -> Stmt:
     if variant.left_packing is not Packing.DIRECT:
         panels = _padded(Var("mc").min(Var("M")), variant.rows)
         copies = variant.lanes if variant.broadcast is Broadcast.REPLICATED else 1
-        buffer = Buffer("left_packed", kernel.packed_left, (Const(1),), Space.PRIVATE)
+        in_planes = planes(kernel, "left")
+        buffer = Buffer(
+            "left_packed", kernel.packed_left, (Const(1),), Space.PRIVATE, planes=in_planes
+        )
         body = Alloc(buffer, (panels * steps * copies,), body)
     return body
 

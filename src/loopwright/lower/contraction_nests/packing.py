@@ -32,7 +32,7 @@ from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.build import lets, loop, seq, unrolled, vector
 from loopwright.lower.contraction_nests.operand_layout import TABLES, Layout, Place, bind, table
 
-__all__ = ["PITCH", "depth", "left_panels", "pitch", "right_panels"]
+__all__ = ["PITCH", "depth", "left_panels", "pitch", "planes", "right_panels"]
 
 # Steps a walk along the tile's loop takes together: their lines stay in the nearest cache even
 # when all of them fall into two of its sets.
@@ -426,6 +426,19 @@ PITCH = 8
 def depth(group: int, steps: Expr) -> Expr:
     """Steps of a packed panel: `steps` rounded up to whole groups."""
     return steps if group == 1 else (steps + (group - 1)) // group * group
+
+
+def planes(kernel: ContractionKernel, operand: str) -> int:
+    """How real and imaginary parts of a packed operand lie in memory: see ir.loops.Buffer.
+
+    Where elements of left are loaded into all lanes, each part of one is a load, and vectors of
+    right are loaded as real and imaginary parts, so that the steps of a tile shuffle nothing. Other
+    machines load and separate pairs by one instruction (ld2 of ARM).
+    """
+    dtype = kernel.packed_left if operand == "left" else kernel.packed_right
+    if not dtype.is_complex or kernel.variant.broadcast is not Broadcast.LOAD:
+        return 0
+    return 1 if operand == "left" else kernel.variant.lanes
 
 
 def pitch(steps: Expr) -> Expr:

@@ -128,7 +128,9 @@ def _steps(
         feed,
         _left_feed(kernel, panels, _updates(kernel, panels, direct, count, clipped=clipped)),
     )
-    body = unrolled(step, count, Alloc(right, (Const(variant.vectors), Const(width)), one))
+    row = Alloc(right, (Const(variant.vectors), Const(width)), one)
+    # Where the tile leaves one register or two, vectors of the next step have no room.
+    body = unrolled(step, count, row, in_order=variant.broadcast is Broadcast.LOAD)
     if variant.left_packing is Packing.DIRECT and variant.broadcast is Broadcast.LANE and count > 1:
         body = _left_rows(kernel, direct, count, body)
     is_fetched = direct.runs or variant.right_packing is not Packing.BY_TILE
@@ -282,6 +284,8 @@ def _updates(
         right = Load("right_row", (part, lane * variant.group), _right_type(kernel))
         if variant.group > 1:
             value: Expr = Call("dot", (left, right, total))
+        elif _takes_term_first(kernel):
+            value = apply(kernel.algebra.plus, product(kernel, left, right), total)
         else:
             value = combine(kernel, total, left, right)
         row = unrolled(
@@ -295,6 +299,17 @@ def _updates(
             row = If(reduce(lambda x, y: Binary("and", x, y), counts), row)
         parts.append(row)
     return seq(*parts)
+
+
+def _takes_term_first(kernel: ContractionKernel) -> bool:
+    """Whether plus takes the product as its first operand, the sum as its second.
+
+    An exact minimum is a few instructions on x86, and LLVM overwrites what it is given first; were
+    that the sum, the new one would end in another register, and be moved back or spilled. In an
+    exact maximum LLVM exchanges the operands itself.
+    """
+    is_exact = kernel.algebra.plus == "min" and kernel.algebra.accumulator.is_float
+    return is_exact and kernel.variant.broadcast is Broadcast.LOAD
 
 
 def _staggered_updates(
