@@ -104,6 +104,8 @@ def _row(dtype: str, n: int, setting: Setting) -> dict[str, Any]:
         "dtype": dtype,
         "n": n,
         "seconds": seconds_by_name(times),
-        "gflops": {name: (8e-9 if is_complex else 2e-9) * n**3 / t.best for name, t in times.items()},
+        "gflops": {
+            name: (8e-9 if is_complex else 2e-9) * n**3 / t.best for name, t in times.items()
+        },
         "times_numpy": ratios(times)["numpy"],
     }

@@ -109,10 +109,13 @@ def _counted(block: list[str]) -> InnerLoop:
     return InnerLoop(len(block), **numbers)
 
 
-def product_kernel(machine: Machine, dtype: str, pair: str, n: int = SIZE) -> ContractionKernel:
-    """The kernel that the planner chooses for a product of square matrices on one thread."""
+def product_kernel(
+    machine: Machine, dtype: str, pair: str, m: int = SIZE, n: int = SIZE
+) -> ContractionKernel:
+    """The kernel that the planner chooses for a product of m x SIZE by SIZE x n on one thread."""
     ring, element = SEMIRINGS[pair], DTYPES[dtype]
-    shape = ContractionShape((), (Dim(n, n, 0, n),), (Dim(n, 0, 1, 1),), (Dim(n, 1, n, 0),))
+    p = (Dim(SIZE, 1, n, 0),)
+    shape = ContractionShape((), (Dim(m, SIZE, 0, n),), (Dim(n, 0, 1, 1),), p)
     types = (element, element, element, element)
     zero = ring.zero(element)
     algebra = Algebra(str(ring.plus), str(ring.times), zero, *types, Initial.ZERO, False)

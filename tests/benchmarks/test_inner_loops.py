@@ -85,6 +85,15 @@ def test_tiles_fill_the_registers(dtype: str) -> None:
         assert sums <= machine.vector_registers <= 2 * sums, machine.name
 
 
+def test_thin_tiles_of_complex_numbers_fit() -> None:
+    """A vector of complex numbers takes two registers in flat and narrow tiles too."""
+    for machine in MACHINES:
+        for m, n in ((4, 1000), (14, 1024), (26, 500), (3, 64), (1000, 20)):
+            variant = product_kernel(machine, "complex128", "plus_times", m, n).variant
+            sums = 2 * (variant.rows + 1) * variant.vectors
+            assert sums < machine.vector_registers, (machine.name, m, n)
+
+
 def test_loops_are_read_from_assembly() -> None:
     """The loop with most arithmetic counts; what follows a number sign does not."""
     text = """

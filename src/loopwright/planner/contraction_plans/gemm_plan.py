@@ -116,7 +116,8 @@ def _thin_tiles(
     right_in_place = in_place and _is_line_of_columns(shape)
     is_ragged = algebra.initial is Initial.ZERO
     given = tile.lanes, machine.vector_registers, tile.broadcast
-    limits = TileLimits(*given, in_place, right_in_place, is_ragged)
+    parts = 2 if algebra.accumulator.is_complex else 1
+    limits = TileLimits(*given, in_place, right_in_place, is_ragged, parts)
     right = tile.right
     if right is Packing.DIRECT:  # a tile of another width may not divide the columns
         right = _packing(shape.j, shape.p, "right", tile.lanes, True, _near(algebra, machine))
@@ -475,24 +476,19 @@ def _replicated_tile(registers: int, lanes: int, m: int, n: int) -> tuple[int, i
 
 
 def _complex_tile(registers: int, lanes: int, broadcast: Broadcast) -> tuple[int, int]:
-    """Rows and vectors of a complex tile, whose vectors take two registers each.
+    """Rows and vectors of the complex tile with the most updates for each element that is loaded.
 
-    Of the tiles whose sums, row of right and elements of left fit, the one with the most updates
-    for each element that is loaded. Where both parts of an element of left are loaded into all
-    lanes, a third register holds a part of the next one: without it LLVM spills on some machines
-    (14 x 1 on Zen 4 and, four steps at a time, on Cascade Lake; 13 x 1 on none).
+    Where lanes of vectors of left are used, rows fill these.
     """
-    by_load = broadcast is Broadcast.LOAD
-    unit = 1 if by_load else lanes
+    limits = TileLimits(lanes, registers, broadcast, False, False, False, parts=2)
+    unit = 1 if broadcast is Broadcast.LOAD else lanes
     best = (1, 1)
     for vectors in range(1, 5):
         for rows in range(unit, _MOST_COMPLEX_ROWS + 1, unit):
-            column = 3 if by_load else 2 * -(-rows // lanes)
-            need = 2 * (rows * vectors + vectors) + column
             better = rows * vectors * (best[0] + best[1] * lanes) > best[0] * best[1] * (
                 rows + vectors * lanes
             )
-            if need <= registers and better:
+            if better and limits.fits(rows, vectors):
                 best = (rows, vectors)
     return best
 

@@ -33,15 +33,21 @@ class TileLimits:
     left: bool  # left may be read in place
     right: bool  # right may be, too, where tiles are whole
     ragged: bool  # or where the last one may be shifted
+    parts: int = 1  # registers of a vector: two of complex numbers
 
     def fits(self, rows: int, vectors: int) -> bool:
-        """Whether sums, a row of right and what left needs find registers."""
-        needed = rows * vectors + vectors
+        """Whether sums, a row of right and what left needs find registers.
+
+        Where both parts of a complex element of left are loaded into all lanes, a third register
+        holds a part of the next one: without it LLVM spills on some machines (14 x 1 on Zen 4 and,
+        four steps at a time, on Cascade Lake; 13 x 1 on none).
+        """
+        needed = self.parts * (rows * vectors + vectors)
         if self.broadcast is Broadcast.REPLICATED:
             return needed + _PRODUCTS <= self.registers
         if self.broadcast is Broadcast.LOAD:
-            return needed + 1 <= self.registers
-        column = rows + _SPARE if self.left else -(-rows // self.lanes)
+            return needed + (1 if self.parts == 1 else self.parts + 1) <= self.registers
+        column = rows + _SPARE if self.left else self.parts * -(-rows // self.lanes)
         return needed + column <= self.registers
 
     def most_rows(self, vectors: int) -> int:
