@@ -30,8 +30,9 @@ lint: $(STAMP)
 	$(BIN)/mypy
 
 # Bytecode is kept, also where Python is told to write none. Workers take tests from each other, so
-# that they end together, and keep the tests of a file on one of them as long as they can.
-PYTEST = TEST_LEVEL=$(LEVEL) PYTHONDONTWRITEBYTECODE= \
+# that they end together, and keep the tests of a file on one of them as long as they can. Threads of
+# OpenMP and OpenBLAS do not spin: where processors are busy, spinning takes them from the others.
+PYTEST = TEST_LEVEL=$(LEVEL) PYTHONDONTWRITEBYTECODE= OMP_WAIT_POLICY=passive OPENBLAS_NUM_THREADS=1 \
   $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 # The + lets pytest write as it goes, where the output of targets is kept together. Assertions that
