@@ -83,6 +83,22 @@ def of_cores(
     return mesh_function(program, scheduled, nest, machine, host)
 
 
+# By identity: a program, its plan, a machine and a name, which are kept, and what they make.
+_Made = tuple[LoopNest, MeshFunction | None]
+_made: dict[tuple[int, int, int, str], tuple[_Made, tuple[object, ...]]] = {}
+
+
+def _by_plan(program: Program, plan: Plan, machine: MeshMachine, label: str) -> _Made:
+    """The nest and the function of a plan, once for all builds of them: bugs are seeded in text."""
+    key = id(program), id(plan), id(machine), label
+    if key not in _made:
+        schedule = apply_plan(program, plan)
+        nest = lower_schedule(schedule)
+        function = of_cores(program, nest, machine, label, schedule.program)
+        _made[key] = (nest, function), (program, plan, machine)
+    return _made[key][0]
+
+
 @dataclass(frozen=True)
 class _Entry:
     number: int
@@ -109,14 +125,13 @@ class Emulated:
         self._entries: dict[str, _Entry] = {}
         for name, program in programs.items():
             given = (plans or {}).get(name)
+            label = f"lw_p{len(self._entries)}"
             if given is None:
                 found = compile_program(program, machine, 1, mesh_planner_of(shape))
-                schedule, nest = found.schedule, found.nest
+                nest, scheduled = found.nest, found.schedule.program
+                function = of_cores(program, nest, machine, label, scheduled)
             else:
-                schedule = apply_plan(program, given)
-                nest = lower_schedule(schedule)
-            label = f"lw_p{len(self._entries)}"
-            function = of_cores(program, nest, machine, label, schedule.program)
+                nest, function = _by_plan(program, given, machine, label)
             if function is None:
                 self.serial.append(name)
                 continue

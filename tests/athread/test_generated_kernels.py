@@ -24,6 +24,9 @@ from loopwright.frontends.extract import program_of
 from loopwright.ir.mesh_machine import MeshMachine
 from loopwright.ir.program import Program
 from loopwright.machines.load_mesh import load_mesh
+from needed_tools import needs_compiler
+
+pytestmark = needs_compiler
 
 # The thirteen of the seed, then others.
 NAMES = (

@@ -24,6 +24,9 @@ from loopwright.ir.program import Program
 from loopwright.validate.check_data import compare_arrays
 from loopwright.validate.reference_run import run_reference
 from mesh.random_nests import random_nests
+from needed_tools import needs_compiler
+
+pytestmark = needs_compiler
 
 NAMES = ("mvt", "atax", "bicg", "gemver", "gesummv")
 SHAPES = ((8, 8), (4, 8), (1, 16))

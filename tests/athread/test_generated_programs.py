@@ -27,7 +27,10 @@ from loopwright.validate.check_data import compare_arrays, first_difference
 from loopwright.validate.problem_sizes import pick_sizes
 from loopwright.validate.reference_run import ReferenceRun, draw_inputs, run_reference
 from loopwright.validate.runners import c_runners
+from needed_tools import needs_compiler
 from property.random_translations import ISL_QUOTA, draw_case, has_facts
+
+pytestmark = needs_compiler
 
 FAMILIES = Path(__file__).parent.parent / "gpu" / "families"
 NAMES = sorted(path.stem for path in FAMILIES.glob("*.c"))

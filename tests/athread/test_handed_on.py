@@ -24,7 +24,10 @@ from loopwright.transform.plan import Plan
 from loopwright.transform.stage_box import StageBox
 from loopwright.transform.tiling import Tile
 from mesh.test_hand_on import both_ways
+from needed_tools import needs_compiler
 from programs import Do, For, program
+
+pytestmark = needs_compiler
 
 NAMES = ("mvt", "atax", "bicg")
 SHAPES = ((8, 8), (4, 8), (2, 8))

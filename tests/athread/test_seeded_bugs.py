@@ -12,6 +12,9 @@ import pytest
 from drawn import drawn
 from loopwright.machines.load_mesh import load_mesh
 from loopwright.runtime.athread_emulator.athread_run import AthreadFault, AthreadRun, run_athread
+from needed_tools import needs_compiler
+
+pytestmark = needs_compiler
 
 PROGRAMS = Path(__file__).parent / "programs"
 MASTER = str(PROGRAMS / "master.c")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -149,8 +150,13 @@ def job(name: str) -> tuple[Job, dict[str, np.ndarray]]:
     return (name, arrays, SIZES[name]), expected
 
 
+@cache
+def plan_of(name: str) -> Plan:
+    return Plan.loads((PLANS / f"{name}.json").read_text(encoding="utf-8"))
+
+
 def built(name: str, folder: Path, edit: Callable[[str, str], str] | None = None) -> Emulated:
-    plan = Plan.loads((PLANS / f"{name}.json").read_text(encoding="utf-8"))
+    plan = plan_of(name)
     programs = {name: program_named(name)}
     return Emulated(programs, SW, (8, 8), folder, plans={name: plan}, edit=edit)
 

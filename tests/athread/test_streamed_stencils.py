@@ -27,6 +27,9 @@ from loopwright.validate.check_data import first_difference
 from loopwright.validate.reference_run import draw_inputs
 from loopwright.validate.runners import c_runners
 from mesh.streamed_programs import PLANE, SPACE
+from needed_tools import needs_compiler
+
+pytestmark = needs_compiler
 
 PLAIN = ("-O1", "-ffp-contract=off", "-w")
 EXTENTS = ((3, 0, 5), (1, 1, 1), (4, 7, 5), (13, 17, 19), (33, 20, 23), (24, 24, 32))

@@ -51,6 +51,8 @@ def run_kernel(
 def assert_same_bits(found: np.ndarray, expected: np.ndarray, what: object = "") -> None:
     """Equal bit by bit, but for which NaN a NaN is."""
     assert found.dtype == expected.dtype
+    if found.shape == expected.shape and found.tobytes() == expected.tobytes():
+        return
     parts = (found.real, found.imag), (expected.real, expected.imag)
     for x, y in zip(*parts, strict=True):
         if x.dtype.kind == "f":

@@ -62,6 +62,7 @@ def test_which_regions_are_told(body: str, is_told: bool, machine: str) -> None:
     assert tells_more(program, nest, load_machine(machine)) is is_told
 
 
+@pytest.mark.drawn(4)
 @needs_cc
 @pytest.mark.parametrize("element", ["int", "long", "unsigned"])
 @pytest.mark.parametrize("body", [body for body, _ in BODIES.values()], ids=BODIES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
+from dataclasses import replace
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -16,7 +17,7 @@ from gpu.fake_cuda import FakeApi, FakeArray, fake_driver
 from gpu.shim.cuda_shim import has_compiler, run_program
 from gpu.test_device_einsum import SMALL, compiled, forget
 from gpu.test_opencl_executable import needs_opencl
-from loopwright.backends.c_text.c_dialect import CUDA, OPENCL
+from loopwright.backends.c_text.c_dialect import CUDA, OPENCL, Dialect
 from loopwright.backends.device_text.device_module import emit_kernels
 from loopwright.diagnostics import DtypeError, UsageError
 from loopwright.ir.device import DeviceProgram
@@ -102,7 +103,7 @@ def wanted_of(source: DType, given: np.ndarray, target: DType) -> np.ndarray:
     return np.array([evaluate(x, {"x": each}) for each in given], target.numpy)
 
 
-def program_of(source: DType, target: DType, dialect: Any) -> tuple[DeviceProgram, str]:
+def program_of(source: DType, target: DType, dialect: Dialect) -> tuple[DeviceProgram, str]:
     program = split_kernels(conversion(source, target))
     return program, emit_kernels([program], dialect)
 
@@ -122,9 +123,11 @@ def test_rounding_of_the_interpreter() -> None:
 
 @needs_compiler
 def test_conversions_of_cuda() -> None:
-    for source, given, target in cases():
+    nests = [conversion(source, target) for source, _, target in cases()]
+    programs = [split_kernels(replace(nest, name=f"f{at}")) for at, nest in enumerate(nests)]
+    text = emit_kernels(programs, CUDA)
+    for (source, given, target), program in zip(cases(), programs, strict=True):
         out = np.zeros(len(given), target.numpy)
-        program, text = program_of(source, target, CUDA)
         run_program(program, text, {"a": given, "b": out}, {"n": len(given)})
         assert same(out, wanted_of(source, given, target), target)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from drawn import drawn
+from drawn import drawn, in_all
 from gpu.shim.cuda_shim import FOLDER, has_compiler, program_source
 from gpu.test_opencl_executable import needs_opencl
 from kernels.build import system_compiler
@@ -83,7 +83,8 @@ def on_shim(name: str, place: Path, reach: int = 1 << 30) -> Path:
 
 
 @needs_compilers
-@pytest.mark.parametrize("name", drawn(PROGRAMS, 2))
+@pytest.mark.drawn(3)
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_cuda_on_the_shim(name: str, tmp_path: Path) -> None:
     program = on_shim(name, translated(name, tmp_path))
     assert run(program) == expected(name, tmp_path)
@@ -183,7 +184,7 @@ def test_rows_below_zero_are_told(tmp_path: Path) -> None:
 @needs_nvcc
 @pytest.mark.parametrize("arch", drawn(["sm_90", "sm_80"], one_in=2))
 def test_nvcc_takes_them_without_warnings(arch: str, tmp_path: Path) -> None:
-    names = drawn(PROGRAMS, one_in=3)
+    names = drawn(PROGRAMS, one_in=3 if in_all() else 5)
     files = [translated(name, tmp_path) / f"{name}_kernels.cu" for name in names]
     # Nothing is passed by value, and nothing is brought in.
     (tmp_path / "ones.c").write_text(

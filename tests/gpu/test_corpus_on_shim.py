@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from drawn import drawn
+from drawn import taken
 from gpu.shim.cuda_shim import has_compiler
 from gpu.shim_runner import gpu_differences, shim_runners
 from kernels.corpus import KERNELS, LITERAL, SYMBOLIC, write_source
@@ -29,7 +29,7 @@ MOST_ACCESSES = 1_000
 def translations(folder: Path) -> dict[str, list[tuple[Program, LoopNest, Runner]]]:
     """All regions of all kernels as nests for a GPU; one run of the compiler serves them."""
     named: list[tuple[str, Program, LoopNest]] = []
-    for number, kernel in drawn(list(enumerate(KERNELS.values())), one_in=3):
+    for number, kernel in taken(list(enumerate(KERNELS.values())), one_in=7):
         mode = LITERAL if number % 5 == 4 else SYMBOLIC
         dtype = kernel.dtypes[number % len(kernel.dtypes)]
         extents = dict.fromkeys(kernel.sizes, 4 if mode is LITERAL else 13)

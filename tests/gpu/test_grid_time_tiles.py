@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from drawn import drawn
 from gpu.shim_runner import shim_runners
 from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.ir.check import check_nest
@@ -30,10 +29,10 @@ SIZES = {"jacobi-1d": (7,), "jacobi-2d": (5, 4), "heat-3d": (4, 5, 4), "fdtd-2d"
 SHAPES = ((1, 2, 1), (2, 3, 1), (2, 2, 2), (1, 4, 3))  # rows and columns of threads, neighbours
 
 
-@pytest.mark.parametrize(
-    ("name", "steps", "shape"),
-    drawn([(n, steps, s) for n in SIZES for steps in (1, 2) for s in SHAPES], 13),
-)
+@pytest.mark.drawn(16)
+@pytest.mark.parametrize("name", SIZES)
+@pytest.mark.parametrize("steps", [1, 2])
+@pytest.mark.parametrize("shape", SHAPES)
 def test_kernels_compute_what_they_say(name: str, steps: int, shape: tuple[int, int, int]) -> None:
     wanted = source(name)
     rows, columns, each = shape if len(SIZES[name]) > 1 else (1, *shape[1:])

@@ -179,6 +179,7 @@ def spilling(found: dict[tuple[str, str], tuple[int, int]]) -> dict[tuple[str, s
     return {key: spilled for key, (_, spilled) in found.items() if spilled}
 
 
+@pytest.mark.only_in_all("nvcc optimises each of these kernels for seconds")
 def test_kernels_that_planners_take_keep_to_registers(tmp_path: Path) -> None:
     """A few of those that `scripts/gpu_registers.py` lists; all of them in the hunt."""
     script = gpu_registers()

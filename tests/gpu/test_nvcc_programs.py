@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from drawn import HUNTS
+from drawn import HUNTS, taken
 from gpu import test_families, test_random_on_shim
 from gpu.test_nvcc import ARCHITECTURES, QUICK, compiled, programs_of
 from loopwright.ir.loops import LoopNest
@@ -25,10 +25,11 @@ def _compile(nests: list[LoopNest], folder: Path) -> None:
 
 
 def test_programs_of_families(tmp_path: Path) -> None:
-    nests = [nest for _, nest in test_families.planned().values()]
-    _compile(nests if HUNTS else nests[::8], tmp_path)
+    names = test_families.NAMES if HUNTS else taken(test_families.NAMES, 16)
+    _compile([test_families.planned(name)[1] for name in names], tmp_path)
 
 
+@pytest.mark.only_in_all("nvcc takes programs of families in the usual run")
 @pytest.mark.parametrize("first", range(0, 200, AT_ONCE) if HUNTS else [11])
 def test_random_programs(first: int, tmp_path: Path) -> None:
     """200 seeds in the hunt."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from random import Random
 
 import pytest
 
-from drawn import HUNTS
+from drawn import HUNTS, in_all
 from gpu.shim.cuda_shim import has_compiler
 from gpu.shim_runner import shim_runners
 from loopwright.ir.check import check_nest
@@ -30,7 +30,7 @@ from loopwright.validate.reference_run import run_reference
 from oracle import assert_same
 from programs import Do, For, program
 
-COUNT = 2000 if HUNTS else 45
+COUNT = 2000 if HUNTS else 45 if in_all() else 18
 LEAST_STAGED = COUNT // 2  # else the test would test little
 QUOTA = 500_000  # isl operations for one step
 EXTENT = "5 * n + 5 * m + 12"
@@ -103,6 +103,7 @@ def map_loops(draft: Draft, random: Random) -> None:
             draft.take(StripMine(loop, random.choice((2, 3, 4))))
 
 
+@cache
 def staged(seed: int) -> Staged:
     random = Random(seed)
     source = random_nest(random)

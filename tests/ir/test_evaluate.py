@@ -12,7 +12,7 @@ from ir.examples import load
 from loopwright.diagnostics import InternalError
 from loopwright.ir.check_expr import BINARY_KINDS, FUNCTION_KINDS, UNARY_KINDS
 from loopwright.ir.dtypes import BOOL, DTYPES, FLOAT32, FLOAT64, INT64, DType
-from loopwright.ir.evaluate import evaluate
+from loopwright.ir.evaluate import Rules, compiled, evaluate
 from loopwright.ir.expr import (
     BINARY_OPS,
     FUNCTIONS,
@@ -264,3 +264,11 @@ def test_both_branches_of_a_select_need_valid_addresses() -> None:
 def test_nothing_warns() -> None:
     assert evaluate(Const(1) // 0) == 0
     assert evaluate(Binary("add", Const(2**63 - 1), Var("i", INT64)), {"i": 1}) == -(2**63)
+
+
+def test_what_was_compiled_is_used_again() -> None:
+    """For the rules of numbers; others keep what they see of a run."""
+    expr = load("x", 1) + Const(1.0, FLOAT64)
+    assert compiled(expr) is compiled(expr)
+    rules = Rules()
+    assert compiled(expr, rules) is not compiled(expr, rules)

@@ -93,6 +93,7 @@ VALUES = {
 }
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize(
     ("name", "broadcast"), combined(VALUES, ["lane", "broadcast", "replicated"], one_in=2)
 )

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from backends.compiled import assert_same_bits, compile_nest
-from drawn import HUNTS, drawn
+from drawn import HUNTS
 from loopwright.ir.check import check_nest
 from loopwright.ir.contraction_shape import ContractionShape, Dim, offsets
 from loopwright.ir.dtypes import DTYPES
@@ -191,8 +191,8 @@ CASES = [
 ]
 
 
-@pytest.mark.drawn(3)
-@pytest.mark.parametrize(("machine", "shape", "algebra"), drawn(CASES, 2))
+@pytest.mark.drawn(6)
+@pytest.mark.parametrize(("machine", "shape", "algebra"), CASES)
 def test_planned_forms(machine: str, shape: str, algebra: str) -> None:
     number = CASES.index((machine, shape, algebra))
     sums = RINGS[algebra].times == "mul"
@@ -224,8 +224,8 @@ NARROW = [
 ]
 
 
-@pytest.mark.drawn(2)
-@pytest.mark.parametrize(("machine", "types", "group"), drawn(NARROW, 2))
+@pytest.mark.drawn(5)
+@pytest.mark.parametrize(("machine", "types", "group"), NARROW)
 def test_narrow_integers(machine: str, types: tuple[str, str], group: int) -> None:
     """Extreme numbers in sums that wrap, several steps at once where the machine can."""
     shape = "right transposed" if types[0] == "int8" else "two reductions, one short"

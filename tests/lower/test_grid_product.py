@@ -318,6 +318,7 @@ def test_matrix_unit(along: tuple[bool, bool], stages: int, size: tuple[int, int
     check(replace(MMA, left_along_p=left, right_along_p=right, stages=stages), REALS, size)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     "changed",
     [
@@ -346,6 +347,7 @@ ENDS = (
 )
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("changed", ENDS, ids=str)
 def test_ends_that_compute_places_anew(changed: dict[str, Any]) -> None:
     """The result is the same; what the end needs is written once more, from copies of its own."""

@@ -11,6 +11,7 @@ import pytest
 
 import loopwright as lw
 from backends.c_compiled import needs_cc
+from drawn import in_all
 from loopwright.calls.splice import optimise_region, spliced
 from loopwright.frontends.c import read_c
 from loopwright.ir.check import check_nest
@@ -106,11 +107,12 @@ def test_the_same_tables(tmp_path: Path) -> None:
     for n in (0, 1, 2, 3, 5, 11, 37):
         d = np.random.default_rng(n).integers(1, 9, n + 1, np.int32)  # small: there are ties
         results = []
-        for run in (plain, by_text, None):
+        is_called = in_all() or n in (5, 37)  # a call plans anew for small sizes
+        for run in (plain, by_text, None) if is_called else (plain, by_text):
             tables = [np.full((n, n), -1, np.int32) for _ in range(2)]
             if run is None:
                 made(n, d, *tables)
             else:
                 run(n, *(ctypes.c_void_p(a.ctypes.data) for a in (d, *tables)))
             results.append([table.tolist() for table in tables])
-        assert results[0] == results[1] == results[2], n
+        assert all(result == results[0] for result in results), n

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from backends.c_compiled import compile_c, needs_cc
 from backends.compiled import compile_nest, run_kernel
 from loopwright import parse_c
-from loopwright.backends.c_text.c_dialect import OPENMP, C
+from loopwright.backends.c_text.c_dialect import OPENMP, C, Dialect
 from loopwright.ir.any_lane import any_lane
 from loopwright.ir.check import check_nest
 from loopwright.ir.interpret import element_strides, interpret_program
@@ -46,6 +47,7 @@ KEPT = {
 }
 
 
+@cache
 def source(body: str, kind: str = "double") -> Program:
     text = f"""#include <math.h>
         void f(int n, int m, T cut, T a[n], T c[m], T p[n], T q[n], int hits[n]) {{
@@ -86,6 +88,15 @@ def data(n: int, m: int, kind: str, cut: float) -> Arrays:
     shapes = {"a": n, "c": m, "p": n, "q": n}
     found = {name: random.standard_normal(size).astype(dtype) for name, size in shapes.items()}
     return found | {"cut": np.array(cut, dtype), "hits": np.zeros(n, np.int32)}
+
+
+@cache
+def wanted(name: str, kind: str, n: int, m: int, cut: float) -> Arrays:
+    """What a program leaves, once for all nests and texts that are compared with it."""
+    program = source(TAKEN[name], kind)
+    found = used(program, data(n, m, kind, cut))
+    interpret_program(program, found, {"n": n, "m": m})
+    return found
 
 
 def used(program: Program, found: Arrays) -> Arrays:
@@ -135,6 +146,7 @@ def test_golden() -> None:
     )
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("kind", ["double", "float"])
 @pytest.mark.parametrize("name", TAKEN)
 def test_branches_keep_every_bit(name: str, kind: str) -> None:
@@ -148,29 +160,27 @@ def test_branches_keep_every_bit(name: str, kind: str) -> None:
         kernel = compile_nest(replace(found, fuses=False))
         for (n, m), cut in zip(SIZES * 2, CUTS * 4, strict=False):
             given = data(n, m, kind, cut)
-            wanted, stepped, ran = (used(program, given) for _ in range(3))
-            interpret_program(program, wanted, {"n": n, "m": m})
+            stepped, ran = (used(program, given) for _ in range(2))
             run_nest(found, stepped, {"n": n, "m": m})
             run_kernel(kernel, found, ran, launch(ran, n, m))
-            for array in wanted:
-                np.testing.assert_array_equal(stepped[array], wanted[array], err_msg=array)
-                np.testing.assert_array_equal(ran[array], wanted[array], err_msg=array)
+            for array, expected in wanted(name, kind, n, m, cut).items():
+                np.testing.assert_array_equal(stepped[array], expected, err_msg=array)
+                np.testing.assert_array_equal(ran[array], expected, err_msg=array)
 
 
 @needs_cc
 @pytest.mark.parametrize("dialect", [OPENMP, C])
-@pytest.mark.parametrize("kind", ["double", "float"])
-def test_c_keeps_every_bit(dialect, kind: str) -> None:
-    programs = [source(body, kind) for body in TAKEN.values()]
+def test_c_keeps_every_bit(dialect: Dialect) -> None:
+    cases = [(name, kind) for kind in ("double", "float") for name in TAKEN]
+    programs = [source(TAKEN[name], kind) for name, kind in cases]
     nests = [branch_on_lanes(nest_of(program, 8, 2)) for program in programs]
-    for program, run in zip(programs, compile_c(nests, dialect), strict=True):
+    texts = compile_c(nests, dialect)
+    for (name, kind), program, run in zip(cases, programs, texts, strict=True):
         for (n, m), cut in zip(SIZES * 2, CUTS * 4, strict=False):
-            given = data(n, m, kind, cut)
-            wanted, ran = used(program, given), used(program, given)
-            interpret_program(program, wanted, {"n": n, "m": m})
+            ran = used(program, data(n, m, kind, cut))
             run(ran, launch(ran, n, m))
-            for array in wanted:
-                np.testing.assert_array_equal(ran[array], wanted[array], err_msg=array)
+            for array, expected in wanted(name, kind, n, m, cut).items():
+                np.testing.assert_array_equal(ran[array], expected, err_msg=f"{name} {array}")
 
 
 @pytest.mark.parametrize("name", KEPT)

@@ -84,6 +84,7 @@ def test_branches_have_the_same_results(name: str, n: int) -> None:
         assert np.array_equal(x, y)
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("name", TAKEN)
 @pytest.mark.parametrize("n", [0, 1, 37])
 def test_branches_among_bindings(name: str, n: int) -> None:

@@ -64,6 +64,7 @@ def results(nest: LoopNest, n: int) -> list[np.ndarray]:
     return list(arrays.values())
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 4, 37])
 def test_parts_have_the_same_results(name: str, n: int) -> None:
@@ -107,6 +108,7 @@ def test_loops_that_stay(name: str) -> None:
     assert split_at_borders(nest) == nest
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("target", ["host", "c"])
 def test_code_has_the_bits_of_the_source(name: str, target: str) -> None:

@@ -82,6 +82,7 @@ def test_the_same_bits(name: str, kind: str, dtype: type) -> None:
                 assert all(x.tobytes() == y.tobytes() for x, y in pairs)
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("name", TAKEN)
 def test_machine_code(name: str) -> None:
     text = BEGIN.format(TAKEN[name]) + END

@@ -91,6 +91,12 @@ def check(call_library: ctypes.CDLL, name: str, size: int) -> None:
     assert differences(kernel, arrays_of(found), expected) == []
 
 
+@pytest.fixture(scope="module")
+def gemm(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files of gemm, made once."""
+    return files(tmp_path_factory.mktemp("gemm"), "gemm")
+
+
 @needs_compiler
 @pytest.mark.parametrize("name", drawn(NAMES, 11, 1))
 def test_kernels_run_on_cores(name: str, tmp_path: Path) -> None:
@@ -127,8 +133,8 @@ def test_constant_extents_may_have_one_tile(size: int, tmp_path: Path) -> None:
 
 
 @needs_compiler
-def test_little_work_stays_on_the_host(tmp_path: Path) -> None:
-    run = library(files(tmp_path, "gemm"), "gemm")
+def test_little_work_stays_on_the_host(gemm: Path) -> None:
+    run = library(gemm, "gemm")
     check(run, "gemm", 7)
     assert ctypes.c_int.in_dll(run, "shim_spawns").value == 0
     check(run, "gemm", 61)
@@ -151,25 +157,22 @@ def test_the_newer_generation(tmp_path: Path) -> None:
 
 
 @needs_compiler
-def test_without_cores_the_host_runs_all(tmp_path: Path) -> None:
-    out = files(tmp_path, "gemm")
-    sources = [str(out / "gemm.c"), str(out / "gemm_master.c")]
-    target = str(out / "host.so")
-    command = [system_compiler() or "", *FLAGS, f"-I{out.parent}", "-DLW_NO_ATHREAD", "-shared"]
+def test_without_cores_the_host_runs_all(gemm: Path, tmp_path: Path) -> None:
+    sources = [str(gemm / "gemm.c"), str(gemm / "gemm_master.c")]
+    target = str(tmp_path / "host.so")
+    command = [system_compiler() or "", *FLAGS, f"-I{gemm.parent}", "-DLW_NO_ATHREAD", "-shared"]
     subprocess.run([*command, *sources, "-lm", "-o", target], check=True)
     check(ctypes.CDLL(target), "gemm", 31)
 
 
-def test_files(tmp_path: Path) -> None:
-    out = files(tmp_path, "gemm")
-    assert sorted(path.name for path in out.iterdir()) == [
-        "Makefile", "gemm.c", "gemm_athread.h", "gemm_master.c", "gemm_slave.c",
-    ]  # fmt: skip
-    slave = (out / "gemm_slave.c").read_text(encoding="utf-8")
+def test_files(gemm: Path) -> None:
+    made = sorted(path.name for path in gemm.iterdir() if path.suffix not in (".o", ".so"))
+    assert made == ["Makefile", "gemm.c", "gemm_athread.h", "gemm_master.c", "gemm_slave.c"]
+    slave = (gemm / "gemm_slave.c").read_text(encoding="utf-8")
     assert "8 x 8 cores" in slave
     assert "bytes of LDM for boxes" in slave
     assert "/* gemm.c:" in slave
-    header = (out / "gemm_athread.h").read_text(encoding="utf-8")
+    header = (gemm / "gemm_athread.h").read_text(encoding="utf-8")
     assert header.count("dma_wait(") == 1
 
 

@@ -192,6 +192,7 @@ def _written_out(team: TeamRun) -> TeamRun:
     return TeamRun(team.place, {core: tuple(flat(events)) for core, events in team.cores.items()})
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("name", ["gemm", "syrk", "doitgen", "jacobi-2d"])
 def test_repetitions_that_are_counted_take_the_time_of_those_that_are_played(name: str) -> None:
     given = {word: 8 if "step" in word else value for word, value in sizes(name, 130).items()}

@@ -45,6 +45,7 @@ SUMS = {
 }
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("name", SUMS)
 @pytest.mark.parametrize("shape", [(2, 2), (1, 3)])
 def test_sums_compute_what_they_say(

@@ -39,6 +39,7 @@ from loopwright.ir.evaluate_real import REAL_FUNCTIONS
 from loopwright.ir.expr import Binary, Call, Cast, Const, Expr, Load, Select, Unary, Var
 from loopwright.ir.memory import Cells, UndefinedRead
 from loopwright.ir.visit import expanded_dot, expanded_extreme
+from loopwright.memo import BoundedCache
 
 __all__ = [
     "NUMBERS",
@@ -47,6 +48,7 @@ __all__ = [
     "Given",
     "Rules",
     "compile_expr",
+    "compiled",
     "convert",
     "evaluate",
     "literal",
@@ -333,6 +335,23 @@ def compile_expr(expr: Expr, rules: Rules = NUMBERS) -> Evaluator:
             return lambda frame: call(*[argument(frame) for argument in arguments])
         case _:
             assert_never(expr)
+
+
+# Of numbers, by identity: the expression, which keeps its address, and what it was compiled to.
+_compiled: BoundedCache[int, tuple[Expr, Evaluator]] = BoundedCache(1 << 14)
+
+
+def compiled(expr: Expr, rules: Rules = NUMBERS) -> Evaluator:
+    """As `compile_expr`; what was compiled lately for the rules of numbers is used again.
+
+    A nest runs many times, on other data: to compile its expressions takes as long as a short run.
+    """
+    if rules is not NUMBERS:
+        return compile_expr(expr, rules)
+    found = _compiled.get(id(expr))
+    if found is None:
+        found = _compiled[id(expr)] = expr, compile_expr(expr, rules)
+    return found[1]
 
 
 def _variable(name: str) -> Evaluator:

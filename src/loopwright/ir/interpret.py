@@ -12,7 +12,7 @@ import numpy as np
 
 from loopwright.diagnostics import InternalError, UsageError
 from loopwright.ir.dtypes import INT64
-from loopwright.ir.evaluate import NUMBERS, Rules, compile_expr, evaluate, literal, quiet
+from loopwright.ir.evaluate import NUMBERS, Rules, compiled, evaluate, literal, quiet
 from loopwright.ir.interpret_nest import interpret_nest
 from loopwright.ir.islkit import IslSchedule, holds, ordered_points
 from loopwright.ir.memory import Cells, Memory, element_strides, poisoned
@@ -111,8 +111,8 @@ class _Frame:
 def _action(statement: Statement, frame: _Frame, rules: Rules) -> Callable[[tuple[int, ...]], None]:
     """What happens at one point of the statement's domain."""
     target = frame.cells[statement.write.array]
-    index = tuple(compile_expr(entry, rules) for entry in statement.write.index)
-    value = compile_expr(statement.value, rules)
+    index = tuple(compiled(entry, rules) for entry in statement.write.index)
+    value = compiled(statement.value, rules)
 
     def act(point: tuple[int, ...]) -> None:
         frame.variables.update(zip(statement.iterators, map(np.int64, point), strict=True))

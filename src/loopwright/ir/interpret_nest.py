@@ -27,7 +27,7 @@ import numpy as np
 
 from loopwright.diagnostics import InternalError, UsageError
 from loopwright.ir.dtypes import INT64
-from loopwright.ir.evaluate import NUMBERS, Evaluator, Rules, compile_expr, literal, quiet
+from loopwright.ir.evaluate import NUMBERS, Evaluator, Rules, compiled, literal, quiet
 from loopwright.ir.evaluate_index import as_index
 from loopwright.ir.expr import Expr
 from loopwright.ir.loops import (
@@ -233,14 +233,14 @@ class _Machine:
     def value(self, expr: Expr, frame: _Frame) -> Any:
         code = self.code.get(expr)
         if code is None:
-            code = self.code[expr] = compile_expr(expr, self.rules)
+            code = self.code[expr] = compiled(expr, self.rules)
         return code(frame)
 
     def index(self, expr: Expr, frame: _Frame) -> Any:
         """A subscript, a bound or a guard."""
         code = self.indices.get(expr)
         if code is None:
-            code = self.indices[expr] = as_index(expr, compile_expr(expr, self.rules))
+            code = self.indices[expr] = as_index(expr, compiled(expr, self.rules))
         return code(frame)
 
     def integers(self, exprs: tuple[Expr, ...], frame: _Frame) -> tuple[int, ...]:

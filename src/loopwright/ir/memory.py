@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import replace
+from operator import mul
 from typing import Any, Self
 
 import numpy as np
@@ -114,9 +114,7 @@ class Cells:
                     raise InternalError(f"{self._element(index)} is outside, shape {list(shape)}")
         if strides is None:
             return index
-        offset = self.base
-        for at, stride in zip(index, strides, strict=True):
-            offset += at * stride
+        offset = self.base + sum(map(mul, index, strides))
         if not 0 <= offset < self.size:
             raise InternalError(
                 f"{self._element(index)} is outside its memory: "
@@ -220,7 +218,8 @@ def _joined(before: Turns, turns: Turns) -> Turns:
     level = _meeting(before, turns)
     if level is None:
         return turns
-    return (*turns[:level], replace(turns[level], member=None))
+    own = turns[level]
+    return (*turns[:level], Turn(own.group, None, own.phase, own.sent))
 
 
 class Races:

@@ -253,8 +253,8 @@ def _built(
     source.write_text(_source(text, kernels), encoding="utf-8")
     kind = (*_SANITIZERS, "-DLW_PROGRAM") if sanitize else _SHARED
     words = [f"-DLW_INDEX={index}", *_FLAGS, *kind, *flags, *_PATHS]
-    if not sanitize and not flags:
-        words.insert(0, f"-I{_precompiled(index)}")
+    if not flags:
+        words.insert(0, f"-I{_precompiled(index, kind)}")
     words = [_compiler(), *words, "-o", target, str(source)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=SECONDS, check=False)
     if done.returncode != 0:
@@ -263,13 +263,13 @@ def _built(
 
 
 @functools.cache
-def _precompiled(index: str) -> Path:
+def _precompiled(index: str, kind: tuple[str, ...]) -> Path:
     """A folder with the shim's header, precompiled: half of the time that a small text takes.
 
     Compilers that cannot take it, and all that fails here, leave the header as it is.
     """
     folder = Path(tempfile.mkdtemp(dir=_everything()))
-    words = [_compiler(), f"-DLW_INDEX={index}", *_FLAGS, *_SHARED, *_PATHS, "-x", "c++-header"]
+    words = [_compiler(), f"-DLW_INDEX={index}", *_FLAGS, *kind, *_PATHS, "-x", "c++-header"]
     words += ["-o", str(folder / "cuda_shim.h.gch"), str(FOLDER / "cuda_shim.h")]
     subprocess.run(words, capture_output=True, timeout=SECONDS, check=False)
     return folder

@@ -113,7 +113,7 @@ class Dialect:
         if not self.words:
             return text
         keys = sorted(self.words, key=len, reverse=True)
-        pattern = "|".join(rf"(?<!\w){re.escape(key)}(?!\w)" for key in keys)
+        pattern = rf"(?<!\w)(?:{'|'.join(map(re.escape, keys))})(?!\w)"
         return re.sub(pattern, lambda found: self.words[found[0]], text)
 
 
