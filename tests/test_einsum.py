@@ -89,6 +89,7 @@ GRAMMAR = [
 ]  # fmt: skip
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("case", GRAMMAR, ids=lambda case: f"{case[0]} {case[1:]}")
 def test_grammar(case: tuple[str, ...]) -> None:
     text, *shapes = case
@@ -180,6 +181,7 @@ def test_products_of_matrices(semiring: str, dtype: str) -> None:
         assert_equal(found, oracle("ij,jk->ik", a, b, semiring=semiring))
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("x", "y"),
     [
@@ -199,6 +201,7 @@ def test_mixed_dtypes(x: str, y: str) -> None:
     assert_equal(lw.einsum("ij,jk->ik", a, matrix), oracle("ij,jk->ik", a, matrix))
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("semiring", "dtype"),
     [
@@ -393,6 +396,7 @@ def test_out_of_any_strides() -> None:
         assert (memory == -1000).sum() == memory.size - out.size
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("x", "y"),
     [
@@ -417,6 +421,7 @@ def test_out_of_another_dtype(x: str, y: str) -> None:
     assert_equal(out, (expected + expected).astype(y))
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("text", "dtype"),
     [

@@ -42,6 +42,7 @@ def arguments(n: int = 9) -> tuple[int, np.ndarray, np.ndarray, np.ndarray]:
     return n, np.zeros((n, n)), a, a.T.copy()
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(("name", "target"), combined(FUSED, ["host", "openmp"], one_in=2))
 def test_assembly_of_other_machines(name: str, target: str) -> None:
     compiled = lw.compile(SOURCE, target, machine=name, threads=2)

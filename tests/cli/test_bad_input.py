@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from drawn import HUNTS
+from drawn import HUNTS, in_all
 from loopwright import cli
 from loopwright.planner import generic
 
 Capture = pytest.CaptureFixture[str]
+DEPTH = 40 if in_all() else 16  # of loops; more than dependences are computed for
 
 
 def region(body: str, before: str = "") -> str:
@@ -82,13 +83,14 @@ def test_all_faults_are_told_at_once(files: tuple[Path, Path], capsys: Capture) 
 
 
 FINISHED = {
-    "file of 10 MB": "".join(
-        f"static const int number_{k} = {k}; /* {'x' * 60} */\n" for k in range(100_000)
+    "long file": "".join(
+        f"static const int number_{k} = {k}; /* {'x' * 60} */\n" for k in range(100_000 if in_all() else 10_000)  # 10 MB, 1 MB
     )
     + in_loop("a[i] = 1;"),
-    "nest of depth 40": region(
-        "".join(f"    for (v{d} = 0; v{d} < n; v{d}++)\n" for d in range(40)) + "    a[v39] += 1;",
-        f"    int {', '.join(f'v{d}' for d in range(40))};\n",
+    "deep nest": region(
+        "".join(f"    for (v{d} = 0; v{d} < n; v{d}++)\n" for d in range(DEPTH))
+        + f"    a[v{DEPTH - 1}] += 1;",
+        f"    int {', '.join(f'v{d}' for d in range(DEPTH))};\n",
     ),
     "identifier that is not ASCII": in_loop("a[i] = 2 * größe[i];").replace("k[100]", "größe[100]"),
     "isl blow-up": region(

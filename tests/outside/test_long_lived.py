@@ -44,6 +44,7 @@ def test_a_long_lived_process(surroundings: dict[str, str]) -> None:
     _require_variety(end["done"])
 
 
+@pytest.mark.only_in_all("interrupts by the clock of the system, for seconds")
 @pytest.mark.parametrize("seed", drawn([1, 2], 2))
 def test_a_process_whose_compiles_are_broken_off(seed: int) -> None:
     command = [sys.executable, str(BROKEN_OFF), "--seconds", SECONDS, "--seed", str(seed)]

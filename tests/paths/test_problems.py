@@ -125,11 +125,20 @@ def test_blocks_of_any_size_give_the_same(ring: str, threads: int) -> None:
         np.testing.assert_array_equal(cut, whole)
 
 
-def test_larger_graphs_against_scipy() -> None:
+def larger_graph() -> np.ndarray:
     rng = np.random.default_rng(4)
     n = 300
-    weights = np.where(rng.random((n, n)) < 0.03, rng.integers(1, 50, (n, n)), np.inf)
+    return np.where(rng.random((n, n)) < 0.03, rng.integers(1, 50, (n, n)), np.inf)
+
+
+def test_shortest_paths_of_a_larger_graph_against_scipy() -> None:
+    weights = larger_graph()
     np.testing.assert_array_equal(lw.paths.shortest(weights), floyd_warshall(weights))
+
+
+@pytest.mark.only_in_all("a dozen kernels of another semiring")
+def test_reachability_in_a_larger_graph_against_scipy() -> None:
+    weights = larger_graph()
     both = np.minimum(weights, weights.T)
     _, label = connected_components(np.isfinite(both))
     joined = lw.paths.reachability(np.isfinite(both))

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 import loopwright as lw
 from calls.comparison import assert_same, clone
+from drawn import in_all
 from frontends.kernels import bind, compiled
 from loopwright.analysis.subscript_bounds import find_violation
 from loopwright.diagnostics import SourceError
 from property.python_functions import PythonFunction, python_functions
 
-EXAMPLES = settings(max_examples=max(8, settings().max_examples // 10))
+EXAMPLES = settings(max_examples=max(8 if in_all() else 4, settings().max_examples // 10))
 # What rounds is replaced by what does not: then results do not depend on fused multiply-adds.
 EXACT = (("/ 3", "/ 4"), ("math.sqrt(", "float("), ("/=", "+="), ("** 2", "* 2"), ("*=", "-="))
 

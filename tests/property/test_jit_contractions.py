@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calls.comparison import assert_as_python, is_contraction
+from drawn import in_all
 from frontends.kernels import Function, define
 
-EXAMPLES = settings(max_examples=max(8, settings().max_examples // 10))
+EXAMPLES = settings(max_examples=max(8 if in_all() else 4, settings().max_examples // 10))
 EXTENT = 26  # of every array: more than any subscript below
 LOOPS = "tijk"
 DTYPES = ("float64", "float32", "int32", "int64", "complex64")

@@ -12,6 +12,7 @@ import pytest
 
 import loopwright as lw
 from backends.compiled import compile_nest
+from drawn import in_all
 from loopwright.ir.dtypes import FLOAT64
 from loopwright.ir.expr import Const, Load, Var
 from loopwright.ir.loops import Alloc, Barrier, Block, Buffer, For, LoopNest, Mark, Space, Store
@@ -23,6 +24,7 @@ from loopwright.runtime.thread_pool import Pool
 from loopwright.runtime.waiting import PLACE_WORDS
 
 MANY = 16  # threads; more than processors on most machines, and many more on ours
+ROUNDS_OF_MANY = 500 if in_all() else 100
 
 # A region of fixed shares with %rounds barriers: every thread counts, and after each barrier adds
 # what its right neighbour has counted so far, which is known only behind the barrier. Thread 1
@@ -111,7 +113,7 @@ def run_rounds(pool: Pool, code: LoadedObject, rounds: int, threads: int, pause:
 
 
 def test_barriers_of_more_threads_than_processors(pool: Pool, code: LoadedObject) -> None:
-    assert run_rounds(pool, code, 500, MANY)
+    assert run_rounds(pool, code, ROUNDS_OF_MANY, MANY)
 
 
 def test_barriers_with_sleeping_threads(pool: Pool, code: LoadedObject) -> None:
@@ -120,7 +122,7 @@ def test_barriers_with_sleeping_threads(pool: Pool, code: LoadedObject) -> None:
 
 
 def test_small_regions_of_more_threads_than_processors(pool: Pool, code: LoadedObject) -> None:
-    assert all(run_rounds(pool, code, 1, MANY) for _ in range(500))
+    assert all(run_rounds(pool, code, 1, MANY) for _ in range(ROUNDS_OF_MANY))
 
 
 def test_open_regions_of_more_threads_than_processors(pool: Pool, code: LoadedObject) -> None:

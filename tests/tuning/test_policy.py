@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
+from drawn import in_all
 from loopwright import options
 from loopwright.calls.einsum import einsum_task
 from loopwright.cli.train_policy import text_plot
@@ -612,6 +613,8 @@ def test_a_damaged_policy_of_the_user_is_told_and_the_shipped_one_serves(
             with pytest.warns(UserWarning, match=rf"policy-general.npz is set aside \(.*({said})"):
                 found = lw.tune("ik,jk->ij", a, a, by="policy", threads=1)
             assert found == shipped
+            if 0 < number < len(cases) - 1 and not in_all():
+                continue  # einsum takes the policy as tune does
             # Of a size of its own: a record of an earlier call would be taken without a policy.
             b = np.ones((68 + number, 53), np.float32)
             with pytest.warns(UserWarning, match="the shipped policy serves"):
