@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 
 import loopwright as lw
+from loopwright.calls import polyhedral_function
 from loopwright.cli import main
 from loopwright.diagnostics import IllegalStep, UsageError, WrongTypeError
+from loopwright.planner.planners import model_planner
 from loopwright.transform.loop_marks import Parallel
 
 ROOT = Path(__file__).parents[2]
@@ -49,6 +51,27 @@ def test_jit(function: Any, threads: int) -> None:
         texts = {getattr(f, stage)(results[0], A, B) for f in (first, second)}
         assert len(texts) == 1
     assert "loops in source order" in second.explain(results[0], A, B) or plan.whole_contract
+
+
+def test_other_strides_are_not_planned_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plan of the model serves arrays of all strides, with the code that it always makes."""
+    planned: list[int] = []
+
+    def counted(*args: Any) -> Any:
+        planned.append(args[2])
+        return model_planner(*args)
+
+    monkeypatch.setattr(polyhedral_function, "model_planner", counted)
+    first, second = lw.jit(threads=1)(prefix), lw.jit(threads=1)(prefix)
+    rows, columns = np.zeros((6, 8)), np.zeros((6, 8), order="F")
+    first.inspect_loops(rows, A, B)
+    repeated = first.inspect_loops(columns, A, B)
+    assert planned == [1]
+    assert repeated == second.inspect_loops(columns, A, B) != first.inspect_loops(rows, A, B)
+    assert planned == [1, 1]
+    first(columns, A, B)
+    prefix(rows, A, B)
+    np.testing.assert_array_equal(columns, rows)
 
 
 @pytest.mark.parametrize("shape", [(2, 3, 2), (33, 29, 31), (100, 3, 50), (400, 300, 500)])

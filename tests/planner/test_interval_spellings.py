@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -114,31 +113,30 @@ def test_scalars_that_gather_from_elsewhere_stay() -> None:
 
 
 @needs_cc
-@pytest.mark.parametrize(("name", "loops"), CASES)
-@pytest.mark.parametrize("machine", ["cascadelake", "neoverse-n1"])
-def test_numbers(name: str, loops: str, machine: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "name", "loops"), [(k, *case) for k, case in enumerate(CASES)])
+def test_numbers(number: int, name: str, loops: str) -> None:
     """Of C text and machine code as of the source order, bit by bit."""
     text = text_of(name, loops)
     file = read_c(text)
-    made = [
-        optimise_region(file, region, model_planner, load_machine(machine), target="c")
-        for region in file.regions
-    ]
-    if machine == "cascadelake":  # two lanes do not always pay
-        assert any(isinstance(step, Reschedule) for step in made[0].plan.steps)
+    (region,) = file.regions
+    made = {
+        machine: optimise_region(file, region, model_planner, load_machine(machine), target="c")
+        for machine in ("cascadelake", "neoverse-n1")
+    }
+    # Two lanes do not always pay.
+    assert any(isinstance(step, Reschedule) for step in made["cascadelake"].plan.steps)
     exact = ("-O2", "-ffp-contract=off", "-fopenmp-simd")
-    plain = load_library(build_library(text, exact))["f"]
-    quick = load_library(build_library(spliced(file, made).decode(), exact))["f"]
-    (place := tmp_path / "table.c").write_text(text)
-    code = lw.compile(str(place))
+    written = {spliced(file, [found]).decode() for found in made.values()}
+    plain, *quick = (load_library(build_library(t, exact))["f"] for t in (text, *sorted(written)))
+    code = lw.compile(text, threads=1 + number // 2 % 2)
     rng = np.random.default_rng(6)
     dtype = np.int32 if SPELLINGS[name][0] == "int" else np.float64
     for n in (0, 1, 2, 3, 5, 13, 64, 101):
         # Quarters: sums are exact, so that fused ones have the same bits.
         x, w = ((rng.integers(-40, 400, (n, n)) / 4).astype(dtype) for _ in range(2))
-        expected, found, coded = x.copy(), x.copy(), x.copy()
-        for function, into in ((plain, expected), (quick, found)):
+        results = [x.copy() for _ in (plain, *quick)]
+        for function, into in zip((plain, *quick), results, strict=True):
             function(n, *(ctypes.c_void_p(a.ctypes.data) for a in (into, w)))
-        code(n, coded, w)
-        np.testing.assert_array_equal(found, expected, str(n))
-        np.testing.assert_array_equal(coded, expected, str(n))
+        code(n, x, w)
+        for found in (*results[1:], x):
+            np.testing.assert_array_equal(found, results[0], str(n))

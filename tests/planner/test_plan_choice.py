@@ -15,14 +15,16 @@ from loopwright.ir.schedule import Schedule
 from loopwright.machines.load import load_machine
 from loopwright.planner import plan_choice
 from loopwright.planner.cost.schedule_cost import schedule_seconds
-from loopwright.planner.plan_choice import MARKED, PLANNED, SOURCE, choose_plan
+from loopwright.planner.plan_choice import ALONE, MARKED, PLANNED, SOURCE, choose_plan
 from loopwright.planner.planners import model_planner
 from loopwright.planner.source_order import source_order
 from loopwright.transform.loop_marks import Parallel, Simd, Unroll
+from loopwright.transform.plan import apply_plan
 from loopwright.transform.scalar_expansion import ExpandScalar
 from loopwright.transform.unroll_and_jam import UnrollAndJam
 
 N1 = load_machine("neoverse-n1")
+SAPPHIRE = load_machine("sapphirerapids")
 
 PRODUCT = """
 void f(double a[400][400], double b[400][400], double c[400][400]) {
@@ -225,3 +227,27 @@ def test_what_a_sum_in_order_gathers_stays_beside_it(name: str, kind: str) -> No
     (program,) = lw.parse_c(LAGS.format(type=kind))
     chosen = choose_plan(program, load_machine(name), 1, text=True)
     assert not any(isinstance(step, ExpandScalar) for step in chosen.plan)
+
+
+def test_plans_for_one_thread_have_the_steps_that_change_the_program() -> None:
+    """A plan for threads that is declined leaves nothing behind in the plan for one thread."""
+    (source,) = lw.parse_c("""
+        void table(int n, double x[n][n], double w[n][n]) {
+        #pragma scop
+            for (int l = 1; l < n; l++)
+                for (int i = 0; i < n - l; i++) {
+                    int j = i + l;
+                    double best = 1e300;
+                    for (int k = i; k < j; k++) {
+                        double cost = x[i][k] + x[k + 1][j];
+                        if (cost < best) best = cost;
+                    }
+                    x[i][j] = best + w[i][j];
+                }
+        #pragma endscop
+        }
+    """)
+    alone, both = (choose_plan(source, SAPPHIRE, threads) for threads in (1, 2))
+    assert both.taken == ALONE
+    assert both.plan == alone.plan
+    assert str(apply_plan(source, both.plan)) == str(both.schedule)

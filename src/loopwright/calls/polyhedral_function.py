@@ -28,7 +28,7 @@ from loopwright.ir.schedule import Schedule
 from loopwright.ir.text import program_text
 from loopwright.pipeline import Compilation, compile_contraction, compile_program
 from loopwright.planner.contraction_plans.analytical import Choice
-from loopwright.planner.planners import given_planner, model_planner
+from loopwright.planner.planners import given_planner, model_planner, repeated_planner
 from loopwright.runtime.array_arguments import Array
 from loopwright.transform.plan import Plan, apply_plan
 
@@ -96,10 +96,20 @@ class PolyhedralFunction:
         return found
 
     def compiled(
-        self, machine: Machine, threads: int, plan: Plan | None, unit: Mapping[str, int]
+        self,
+        machine: Machine,
+        threads: int,
+        plan: Plan | None,
+        unit: Mapping[str, int],
+        earlier: Plan | None = None,
     ) -> Compilation:
-        """The loops of the function for arrays with these unit strides, by the model or a plan."""
-        planner = model_planner if plan is None else given_planner(plan)
+        """The loops of the function for arrays with these unit strides, by the model or a plan.
+
+        `earlier` is what the model has decided before, where that is known.
+        """
+        planner = model_planner if earlier is None else repeated_planner(earlier)
+        if plan is not None:
+            planner = given_planner(plan)
         return compile_program(self.program, machine, threads, planner, unit=unit)
 
     def kernel_nest(self, choice: Choice, *, is_given: bool = False) -> LoopNest:

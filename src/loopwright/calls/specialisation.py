@@ -117,6 +117,7 @@ class Specialisation:
         self.on_forget: Callable[[], None] | None = None  # of others who remember calls
         self._machine = machine
         self._constructions: dict[bool, str] = {}  # digests of the model's plans
+        self._decided: dict[int, Plan] = {}  # the model's plans by threads, for all strides
         self._plan = plan  # of the user; None: what the model decides
         known = definition.known()
         log("cache", lambda: f"{'miss' if known is None else 'hit'}, {definition}")
@@ -392,7 +393,11 @@ class Specialisation:
     def _nest(self, strides: Strides, threads: int, plan: Plan | None) -> LoopNest:
         """The loops of the generic road."""
         unit = short_strides(strides)
-        return self._polyhedral().compiled(self._machine, threads, plan, unit).nest
+        earlier = self._decided.get(threads)
+        made = self._polyhedral().compiled(self._machine, threads, plan, unit, earlier)
+        if plan is None:
+            self._decided[threads] = made.plan
+        return made.nest
 
     def _recorded(
         self, params: Values, strides: Strides, threads: int

@@ -126,7 +126,7 @@ def choose_plan(
     """The plan of a program for a machine, run by so many threads; `text`: printed as C."""
     chosen = _weighed(program, machine, threads, text=text, on_fault=on_fault)
     if threads > 1:
-        chosen = _or_alone(chosen, machine, threads, text=text, on_fault=on_fault)
+        chosen = _or_alone(program, chosen, machine, threads, text=text, on_fault=on_fault)
     if chosen.seconds:
         log("plan", lambda: f"of '{program.name}' {chosen}")
     return chosen
@@ -184,7 +184,13 @@ def _is_ahead(price: Callable[..., float], schedule: Schedule, than: Schedule) -
 
 
 def _or_alone(
-    chosen: PlanChoice, machine: Machine, threads: int, *, text: bool, on_fault: OnFault
+    program: Program,
+    chosen: PlanChoice,
+    machine: Machine,
+    threads: int,
+    *,
+    text: bool,
+    on_fault: OnFault,
 ) -> PlanChoice:
     """A plan for several threads, or the one for one thread where that is about as fast.
 
@@ -192,7 +198,6 @@ def _or_alone(
     guessed. Loops in waves have no price; they take at least the share of a thread in the same
     loops without waves.
     """
-    program = chosen.schedule.program
     price = partial(expected_seconds, machine=machine, text=text)
     shapes = _sizes_to_ask(program)
 
@@ -201,7 +206,7 @@ def _or_alone(
         found = [price(plan.schedule, sizes=sizes, threads=threads) for sizes in shapes]
         likely = found[0]
         if all(map(math.isnan, found)):
-            plain = _without_waves(plan, machine)
+            plain = _without_waves(program, plan, machine)
             found = [price(plain, sizes=sizes, threads=1) / threads for sizes in shapes]
         return likely, found
 
@@ -211,7 +216,11 @@ def _or_alone(
 
     likely, shared = on_all(chosen)
     is_priced = not math.isnan(likely)
-    if is_priced and gains(shared, chosen.schedule) and not _goes_in_waves_alone(chosen, machine):
+    if (
+        is_priced
+        and gains(shared, chosen.schedule)
+        and not _goes_in_waves_alone(program, chosen, machine)
+    ):
         return chosen
     one = _weighed(program, machine, 1, text=text, on_fault=on_fault)
     if gains(shared, one.schedule):
@@ -235,7 +244,7 @@ def _or_alone(
     )
 
 
-def _without_waves(chosen: PlanChoice, machine: Machine) -> Schedule:
+def _without_waves(program: Program, chosen: PlanChoice, machine: Machine) -> Schedule:
     """What the steps of a plan make of its loops, but for what shares them and for waves.
 
     Waves are orders (`reschedule`) of tiles or of blocks, whose loops are then shared.
@@ -245,7 +254,7 @@ def _without_waves(chosen: PlanChoice, machine: Machine) -> Schedule:
     orders = [at for at, step in enumerate(steps) if isinstance(step, (Tile, Reschedule))]
     waves = [at for at in orders if isinstance(steps[at], Tile) or at + 1 in shares]
     first = min(waves, default=len(steps))
-    schedule = initial_schedule(chosen.schedule.program)
+    schedule = initial_schedule(program)
     for at, step in enumerate(steps):
         # Loops are interchanged for waves as well.
         is_wave = isinstance(step, (Tile, Reschedule)) and at >= first
@@ -276,11 +285,11 @@ def _sizes_to_ask(program: Program) -> list[dict[str, int]]:
     return [likely] if larger == likely else [likely, larger, *other_shapes(program)]
 
 
-def _goes_in_waves_alone(chosen: PlanChoice, machine: Machine) -> bool:
+def _goes_in_waves_alone(program: Program, chosen: PlanChoice, machine: Machine) -> bool:
     """Whether one thread would take passes over rows in waves, which threads do not."""
     if any(isinstance(step, Skew) for step in chosen.plan):
         return False
-    start = initial_schedule(chosen.schedule.program)
+    start = initial_schedule(program)
     waves, _ = _extended(start, partial(plan_stencils, parallel=False), machine)
     return any(isinstance(step, Skew) for step in waves)
 

@@ -43,6 +43,7 @@ __all__ = [
     "model_planner",
     "plans_from_text",
     "plans_text",
+    "repeated_planner",
     "tell_gave_up",
     "text_planner",
     "tile_planner",
@@ -154,6 +155,26 @@ def given_planner(plan: Plan) -> Planner:
                 "C that is one contraction runs as its kernel",
             )
         return plan, schedule
+
+    return planned
+
+
+def repeated_planner(plan: Plan) -> Planner:
+    """The steps that the model has decided on before for the same program, machine and threads.
+
+    To apply them takes a small part of the time of planning. The model decides anew where isl gives
+    up on all of them together.
+    """
+
+    def planned(program: Program, machine: Machine, threads: int) -> tuple[Plan, Schedule]:
+        def anew(_: GaveUp) -> tuple[Plan, Schedule]:
+            return model_planner(program, machine, threads)
+
+        try:
+            return bounded(lambda: (plan, apply_plan(program, plan)), anew)
+        except FAULTS as error:
+            survive(error, f"the plan of '{program.name}'")
+            return model_planner(program, machine, threads)
 
     return planned
 
