@@ -25,6 +25,7 @@ __all__ = [
     "RoomError",
     "SourceError",
     "Span",
+    "SubscriptError",
     "ToolchainError",
     "UsageError",
     "WrongTypeError",
@@ -211,6 +212,10 @@ class WrongTypeError(UsageError, TypeError):
 
 class PathError(UsageError, RuntimeError):
     """A path of contractions does not fit its operands; NumPy raises RuntimeError for it."""
+
+
+class SubscriptError(UsageError, IndexError):
+    """The arrays of a call lead outside one of them."""
 
 
 class RoomError(UsageError, MemoryError):
