@@ -252,3 +252,16 @@ def test_pointers_of_two_arguments() -> None:
         "try: a pointer has one argument, pointer(b) <= t < pointer(b+1): number the blocks"
     )
     assert "open     every small tensor" in str(lw.sparse.verify(blocks()))
+
+
+def test_index_arrays_hold_integers() -> None:
+    with pytest.raises(UsageError) as caught:
+        spf.computation(
+            "c",
+            "in p[N]: float64, out y[N]: float64",
+            "s: {[i] : 0<=i<N} at (i): y(p(i)) = 1",
+        )
+    assert str(caught.value) == (
+        "'p' is called in the target of statement 's' and holds float64\n"
+        "note: found in p[N]: float64\ntry: index arrays hold integers"
+    )
