@@ -11,6 +11,7 @@ from loopwright.sparse import computations as spf
 from loopwright.sparse.format import Format, declare, index
 from loopwright.sparse.frozen import freeze
 from loopwright.sparse.spf.computation import Computation
+from loopwright.sparse.uf import Facts, FunctionFacts, parse_set
 
 SPACES = (
     "in rowptr[NR+1]: int32, in col[NNZ]: int32, in val[NNZ]: float64, in x[NC]: float64,"
@@ -265,3 +266,47 @@ def test_index_arrays_hold_integers() -> None:
         "'p' is called in the target of statement 's' and holds float64\n"
         "note: found in p[N]: float64\ntry: index arrays hold integers"
     )
+
+
+PERMUTATION = FunctionFacts(
+    "perm", domain=parse_set("{[x] : 0<=x<N}"), range=parse_set("{[x] : 0<=x<N}"), inverse="pos"
+)
+
+
+def test_inverses_that_are_made() -> None:
+    made = spf.computation(
+        "invert",
+        "in perm[N]: int32, out pos[N]: int32",
+        "s: {[i] : 0<=i<N} at (0,i): pos(perm(i)) = i",
+        facts=Facts((PERMUTATION,)),
+    )
+    pos = np.full(3, 7, np.int32)
+    spf.compile_computation(made)({"perm": np.array([2, 0, 1], np.int32), "pos": pos}, {"N": 3})
+    assert pos.tolist() == [1, 2, 0]
+    assert spf.compile_computation(made)._unproven == frozenset()
+
+
+def test_inverses_undo() -> None:
+    """What is known of an inverse that is given is validated too."""
+    facts = Facts((PERMUTATION,))
+    made = spf.computation(
+        "undo",
+        "in perm[N]: int32, in pos[N]: int32, out y[N]: float64",
+        "s: {[i] : 0<=i<N} at (0,i): y(pos(i)) = perm(i)",
+        facts=facts,
+    )
+
+    def call(perm: list[int], pos: list[int]) -> Any:
+        y = np.zeros(len(perm))
+        arrays = {"perm": np.array(perm, np.int32), "pos": np.array(pos, np.int32), "y": y}
+        spf.compile_computation(made)(arrays, {"N": len(perm)})
+        return y
+
+    assert call([2, 0, 1], [1, 2, 0]).tolist() == [1.0, 2.0, 0.0]
+    for perm, pos, told in (
+        ([2, 0, 1], [1, 2, 50], "pos does not undo perm"),
+        ([2, 0, 0], [1, 2, 0], r"perm\[2\] = 0 stands there twice"),
+        ([2, 0, 3], [1, 2, 0], r"perm\[2\] = 3 is outside its range"),
+    ):
+        with pytest.raises(UsageError, match=told):
+            call(perm, pos)

@@ -90,7 +90,8 @@ class CompiledComputation:
             and all(found() is arrays[name] for name, found in zip(names, held[1], strict=True))
         ):
             return
-        validate_facts(self.computation.name, self._facts, arrays, symbols)
+        given = {name: arrays[name] for name in self._given}
+        validate_facts(self.computation.name, self._facts, given, symbols)
         if are_frozen(arrays[name] for name in names):
             self._obey = key, tuple(ref(arrays[name]) for name in names)
 
@@ -229,7 +230,7 @@ class CompiledComputation:
         """The arrays of a call that they speak of."""
         calls = {call.name for rule in self._facts.rules for call in rule_calls(rule)}
         named = calls | {function.name for function in self._facts.functions}
-        return tuple(space.name for space in self._arguments if space.name in named)
+        return tuple(s.name for s in self._arguments if s.name in named & self._given)
 
     @computed_once
     def _unproven(self) -> frozenset[str]:

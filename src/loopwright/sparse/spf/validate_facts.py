@@ -53,8 +53,14 @@ def given_facts(computation: Computation) -> Facts:
             symbols(t) <= known and all(call.name in names for call in calls(t)) for t in terms
         )
 
+    ranks = {space.name: space.rank for space in computation.spaces}
     functions = tuple(
-        f for f in facts.functions if f.name in given and is_known(_constraints_of(f), given)
+        f
+        for f in facts.functions
+        if f.name in given
+        and (f.arity, f.results) == (ranks[f.name], 1)
+        and (f.inverse is None or _can_be_undone(f))
+        and is_known(_constraints_of(f), given)
     )
     names = {f.name for f in functions} | {f.inverse for f in functions if f.inverse}
     return Facts(
@@ -62,6 +68,11 @@ def given_facts(computation: Computation) -> Facts:
         tuple(rule for rule in facts.further if is_known(_rule_constraints(rule), names | given)),
         tuple(c for c in facts.known if is_known(iter((c,)), names | given)),
     )
+
+
+def _can_be_undone(function: FunctionFacts) -> bool:
+    """Whether an inverse can be made: of one argument, onto a range in one piece."""
+    return function.arity == 1 and function.range is not None and len(function.range.conjs) == 1
 
 
 def _constraints_of(function: FunctionFacts) -> Iterator[Constraint]:
@@ -89,6 +100,7 @@ def validate_facts(
     `name` is that of the computation.
     """
     wanted = {function.name for function in facts.functions}
+    wanted |= {function.inverse for function in facts.functions if function.inverse}
     wanted |= {call.name for rule in facts.further for call in rule_calls(rule)}
     env = IndexEnvironment(
         values,
@@ -142,9 +154,15 @@ class _Validation:
             again = np.ones(value.shape, np.bool_)
             again[first] = False
             self._element(facts, at, value, again, "stands there twice")
-        if facts.inverse is None or facts.arity != 1:
+        if facts.inverse is None:
             return {}
-        return {facts.inverse: self._inverse(facts, at[0], value)}
+        inverse = self._inverse(facts, at[0], value)
+        given = self.env.arrays.get(facts.inverse)
+        if given is not None and not (
+            given.shape == inverse.shape and np.array_equal(given, inverse)
+        ):
+            self.refuse(f"{facts.inverse} does not undo {facts.name}")
+        return {facts.inverse: inverse}
 
     def _domain(self, facts: FunctionFacts, array: NDArray[Any]) -> list[Ints]:
         """The points of the domain by dimension, which must lie within the array."""
@@ -204,15 +222,15 @@ class _Validation:
             self.refuse(f"{facts.name} is not {strictly}{way}", " and ".join(spelled))
 
     def _inverse(self, facts: FunctionFacts, at: Ints, value: Ints) -> NDArray[Any]:
-        if facts.range is not None:
-            conj = facts.range.conjs[0]
-            wanted = enumerate_points(conj, facts.range.variables, self.env)
-            count = len(wanted[facts.range.variables[0]])
-            if len(facts.range.conjs) == 1 and count != len(value):
-                self.refuse(
-                    f"{facts.name} has {len(value)} numbers, its range {count}",
-                    hint=f"{facts.inverse} undoes it: each number of {facts.range} stands once",
-                )
+        assert facts.range is not None
+        (conj,) = facts.range.conjs
+        wanted = enumerate_points(conj, facts.range.variables, self.env)
+        count = len(wanted[facts.range.variables[0]])
+        if count != len(value):
+            self.refuse(
+                f"{facts.name} has {len(value)} numbers, its range {count}",
+                hint=f"{facts.inverse} undoes it: each number of {facts.range} stands once",
+            )
         if len(value) and int(value.min()) < 0:
             self._element(facts, [at], value, value < 0, "cannot be undone")
         inverse = np.full(int(value.max(initial=-1)) + 1, -1, np.int64)
