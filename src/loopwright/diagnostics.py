@@ -2,8 +2,9 @@
 
 Codes are stable: LW1xx belongs to the front ends (LW10x any of them, LW11x accesses and bounds,
 LW12x Python, LW13x C, LW14x einsum, LW15x functions of C that are called, LW16x files of numbers:
-LW160 their headers, LW161 their entries, LW162 .tns). A code once printed never changes its
-meaning.
+LW160 their headers, LW161 their entries, LW162 .tns; LW17x texts of loop trees: LW170 their lines,
+LW171 expressions, LW172 what leaves an array or breaks an order). A code once printed never changes
+its meaning.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ __all__ = [
     "RoomError",
     "SourceError",
     "Span",
+    "SubscriptError",
     "ToolchainError",
     "UsageError",
     "WrongTypeError",
@@ -211,6 +213,10 @@ class WrongTypeError(UsageError, TypeError):
 
 class PathError(UsageError, RuntimeError):
     """A path of contractions does not fit its operands; NumPy raises RuntimeError for it."""
+
+
+class SubscriptError(UsageError, IndexError):
+    """The arrays of a call lead outside one of them."""
 
 
 class RoomError(UsageError, MemoryError):

@@ -78,12 +78,15 @@ def contraction_kernel(kernel: ContractionKernel, make: Callable[[], LoopNest]) 
     return found or _load(kernel, checked, make, "")
 
 
-def nest_kernel(key: str, make: Callable[[], LoopNest], what: str = "loops") -> CompiledKernel:
+def nest_kernel(
+    key: str, make: Callable[[], LoopNest], what: str = "loops", *, checked: bool = False
+) -> CompiledKernel:
     """The kernel of the nest that `make` gives; `key` names everything the nest is made from.
 
-    A kernel found in memory or on disk needs no nest. Logs call it `what`.
+    A kernel found in memory or on disk needs no nest. Logs call it `what`. With `checked`, it
+    raises BoundsError for an access outside of its arrays, whatever the options say.
     """
-    checked = options.current().boundscheck
+    checked = checked or options.current().boundscheck
     found = _kernels.get((key, checked))
     return found or _load(key, checked, make, what)
 

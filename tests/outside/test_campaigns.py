@@ -25,6 +25,7 @@ CASES = {
     "tensor_programs": (1, 4),
     "contraction_programs": (2, 4),
     "sparse_formats": (1, 6),
+    "memory_safety": (1, 12),
     "mesh_programs": (1, 2),
     "path_problems": (1, 8),
     "scalar_programs": (1, 24),

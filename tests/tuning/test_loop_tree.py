@@ -159,26 +159,6 @@ def test_trees_that_do_not_cover_their_dimensions() -> None:
         tree._with_loops(0, (TreeLoop("m", 3), *tree.nests[0].loops[1:]))
 
 
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        (TILED.replace("for k in 48", "for k to 48"), "line 8 of a loop tree is not understood"),
-        (TILED.replace(", vector", ", vector, warp"), "loop of n: not understood"),
-        (TILED.replace("float32[67, 48]", "float31[67, 48]"), "array A has no dtype"),
-        (TILED.replace("A[m, k] *", "A[m, k] **"), None),
-        (TILED.replace("= A[m, k] * B[k, n]", "= A[m, k] * f(B[k, n])"), "unknown function"),
-        (TILED.replace("= A[m, k] * B[k, n]", "= A[m, k] * ("), "not an expression"),
-        (TILED.rpartition("\n      out")[0], "have no statement"),
-    ],
-)
-def test_texts_that_are_not_understood(changed: str, message: str | None) -> None:
-    if message is None:
-        assert parse_tree(changed) != parse_tree(TILED)
-        return
-    with pytest.raises(UsageError, match=message):
-        parse_tree(changed)
-
-
 @given(seed=st.integers(0, 10**6))
 def test_random_trees_compute_what_numpy_does(seed: int) -> None:
     random = Random(seed)

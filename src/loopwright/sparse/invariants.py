@@ -100,7 +100,7 @@ def _extended(rule: Rule, term: Term, name: str) -> Rule | None:
     growth = substitute(before, {this: Term.of(other)}) - before
     least = (Term.of(other) - this) * -term.constant
     clause = Clause(tuple(premises), ((Constraint.ge(growth, least),),))
-    return Rule((*rule.variables, other.name), clause)
+    return Rule((*rule.variables, other.name), clause, quick=rule)
 
 
 def _symbols(rule: Rule) -> set[str]:

@@ -7,7 +7,7 @@ from loopwright.ir.program import Access, Array
 from loopwright.tuning.loop_tree import TreeStatement, shape_of
 from loopwright.tuning.lower_tree import row_major
 
-__all__ = ["access_moves", "linear_form"]
+__all__ = ["access_moves", "affine_form", "linear_form"]
 
 
 def access_moves(access: Access | Load, array: Array, statement: TreeStatement) -> dict[str, int]:
@@ -21,20 +21,31 @@ def access_moves(access: Access | Load, array: Array, statement: TreeStatement) 
 
 def linear_form(expr: Expr) -> dict[str, int]:
     """The factors of an affine expression; "" is its constant."""
+    found = affine_form(expr)
+    assert found is not None, expr
+    return found
+
+
+def affine_form(expr: Expr) -> dict[str, int] | None:
+    """The same of any expression; None where it is not affine."""
     match expr:
         case Const(value=value):
             return {"": int(value.real)}
         case Var(name=name):
             return {name: 1}
         case Unary(op="neg", x=x):
-            return {name: -factor for name, factor in linear_form(x).items()}
+            return _scaled(affine_form(x), -1)
         case Binary(op="add" | "sub" as op, x=x, y=y):
-            total, sign = linear_form(x), 1 if op == "add" else -1
-            for name, factor in linear_form(y).items():
-                total[name] = total.get(name, 0) + sign * factor
-            return total
-        case Binary(op="mul", x=Const(value=value), y=other):
-            return {name: int(value.real) * factor for name, factor in linear_form(other).items()}
-        case Binary(op="mul", x=other, y=Const(value=value)):
-            return {name: int(value.real) * factor for name, factor in linear_form(other).items()}
-    raise AssertionError(expr)
+            total, other = affine_form(x), _scaled(affine_form(y), 1 if op == "add" else -1)
+            if total is None or other is None:
+                return None
+            return total | {name: total.get(name, 0) + factor for name, factor in other.items()}
+        case Binary(op="mul", x=Const(value=value), y=y):
+            return _scaled(affine_form(y), int(value.real))
+        case Binary(op="mul", x=x, y=Const(value=value)):
+            return _scaled(affine_form(x), int(value.real))
+    return None
+
+
+def _scaled(form: dict[str, int] | None, factor: int) -> dict[str, int] | None:
+    return None if form is None else {name: factor * own for name, own in form.items()}

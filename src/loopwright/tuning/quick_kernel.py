@@ -23,6 +23,7 @@ from loopwright.ir.program import Role
 from loopwright.kernels import thread_pool
 from loopwright.machines.host import host
 from loopwright.runtime.address import data_address, function_at
+from loopwright.runtime.array_arguments import overlap
 from loopwright.runtime.kernel import CompiledKernel
 from loopwright.runtime.llvm_engine import compile_as_written, compile_to_object, load_object
 from loopwright.runtime.scratch import local_scratch
@@ -31,6 +32,7 @@ from loopwright.tuning.lower_tree import lower_tree
 from loopwright.tuning.parallel_code import parallel_code
 from loopwright.tuning.parallel_kernel import bind_parallel
 from loopwright.tuning.quick_code import can_emit, emit_tree
+from loopwright.tuning.tree_check import require_sound
 
 __all__ = ["TreeKernel", "compile_tree", "compile_tree_by_pipeline", "seconds_of"]
 
@@ -41,7 +43,7 @@ Arrays: TypeAlias = Mapping[str, Array]
 class TreeKernel:
     """The compiled loops of a tree, to be called with arrays by name."""
 
-    __slots__ = ("_bind", "_names", "_shapes", "_words", "tree")
+    __slots__ = ("_bind", "_names", "_shapes", "_words", "_written", "tree")
 
     def __init__(
         self,
@@ -55,6 +57,7 @@ class TreeKernel:
         arguments = [a for a in tree.arrays if a.role is not Role.LOCAL]
         self._names = tuple(a.name for a in arguments)
         self._shapes = {a.name: (shape_of(a), a.dtype.numpy) for a in arguments}
+        self._written = tuple(a.name for a in arguments if a.role is not Role.IN)
 
     def __call__(self, arrays: Arrays) -> None:
         """Run on arrays that are contiguous and have the shapes and types of the tree."""
@@ -79,11 +82,23 @@ class TreeKernel:
             )
         for name, array in arrays.items():
             shape, dtype = self._shapes[name]
+            if not isinstance(array, np.ndarray):
+                raise UsageError(f"array {name} must be an array of NumPy", type(array).__name__)
             if array.shape != shape or array.dtype != dtype or not array.flags.c_contiguous:
                 raise UsageError(
                     f"array {name} must be contiguous {dtype} of shape {list(shape)}",
                     found=f"{array.dtype} of shape {list(array.shape)}",
                 )
+            if not array.flags.aligned:
+                raise UsageError(f"array {name} is not aligned", hint="pass a copy of it")
+        for name in self._written:
+            if not arrays[name].flags.writeable:
+                raise UsageError(f"array {name} is read-only", hint="pass a writable array")
+            for other in self._names:
+                if other != name and overlap(arrays[name], arrays[other]):
+                    raise UsageError(
+                        f"array {name} shares memory with {other}", hint="pass a fresh array"
+                    )
         return [arrays[name] for name in self._names]
 
 
@@ -93,6 +108,7 @@ def compile_tree(tree: LoopTree, machine: Machine | None = None, threads: int = 
     What quick code does not have (see `can_emit`) is compiled by LLVM's pipeline; parallel loops
     are cut into chunks of `threads` threads that have quick code each.
     """
+    require_sound(tree)
     if not can_emit(tree):
         return _compile_chunks(tree, machine, threads) or compile_tree_by_pipeline(
             tree, machine, threads
@@ -130,6 +146,7 @@ def compile_tree_by_pipeline(
     tree: LoopTree, machine: Machine | None = None, threads: int = 1
 ) -> TreeKernel:
     """The kernel of the same loops, optimised by LLVM's whole pipeline (-O3)."""
+    require_sound(tree)
     module = emit_module(lower_tree(tree), (machine or host()).features)
     is_parallel = any(x.mark is Mark.PARALLEL for nest in tree.nests for x in nest.loops)
     loaded = load_object(compile_to_object(module.units), entry_symbols(module.entry))

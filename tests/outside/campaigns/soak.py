@@ -24,6 +24,7 @@ import numpy as np
 from outside.campaigns import (
     contraction_programs,
     einsums,
+    memory_safety,
     mesh_programs,
     path_problems,
     scalar_programs,
@@ -37,6 +38,7 @@ MAKERS = {
     "tensor_programs": tensor_programs.campaign,
     "contraction_programs": contraction_programs.campaign,
     "sparse_formats": sparse_formats.campaign,
+    "memory_safety": memory_safety.campaign,
     "mesh_programs": mesh_programs.campaign,
     "path_problems": path_problems.campaign,
     "scalar_programs": scalar_programs.campaign,

@@ -3,7 +3,8 @@
 Half of the formats are *twins*: the descriptor of a built-in format under another name, which
 therefore goes all the ways of a format of one's own. Others are declared here with keys, orders and
 promises that no built-in one has. Sources are built by hand (`sparse_builders`) or by conversion
-from coordinates; entries may be repeated, 0, missing altogether or everywhere.
+from coordinates; entries may be repeated, 0, missing altogether or everywhere. Some tensors have
+few entries in dimensions of up to 2^32: they are read entry by entry.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from loopwright.sparse.format import Format, declare, index
 from loopwright.sparse.formats import find
 from loopwright.sparse.tensor import SparseTensor, sparse_tensor
 from outside.campaigns.campaign import Campaign, Case, Difference, Random, chance, pick
+from outside.campaigns.far_coordinates import entries_of, listed, room_of, sum_of_repeated
 from sparse_builders import build
 
 MATRICES = (
@@ -29,6 +31,8 @@ TENSORS = ("coo", "scoo", "mcoo3", "csf", "hicoo(2)", "alto")
 OWN = ("rows", "wide_rows", "rows_with_row", "columns_first", "backwards", "banded_pairs")
 DTYPES = ("float64", "float64", "float32", "int32", "int64", "complex128", "int8", "bool")
 TWIN = "twin "
+FAR = 1 << 16  # dimensions from here on are not made dense
+MOST_ROOM = 1 << 22  # elements of an array of a far tensor
 
 
 @cache
@@ -91,6 +95,39 @@ def _plain(name: str) -> str:
 
 
 def draw(random: Random) -> Case:
+    return draw_far(random) if chance(random, 5) else draw_near(random)
+
+
+def draw_far(random: Random) -> Case:
+    """A few entries, many of them at the ends, in a dimension or two that are large."""
+    rank = 3 if chance(random, 6) else 2
+    near = [int(pick(random, 1, 2, 3, 9)) for _ in range(rank)]
+    far = (1 << int(pick(random, 20, 20, 21, 31, 32))) + int(random.integers(-2, 3))
+    far += int(pick(random, 0, 0, 0, 8, 16, 64))
+    shape = [far if chance(random, 2) else n for n in near]
+    shape[int(random.integers(rank))] = far
+    ends = [
+        [0, min(1, n - 1), n // 2, max(n - 2, 0), n - 1, int(random.integers(n))] for n in shape
+    ]
+    entries = [
+        [[int(pick(random, *axis)) for axis in ends], n + 1]
+        for n in range(int(random.integers(0, 12)))
+    ]
+    names = [*(MATRICES if rank == 2 else TENSORS)]
+    names += [TWIN + name for name in names] + ([*OWN] if rank == 2 else [])
+    names = [name for name in names if room_of(format_of(name, rank), shape, 12) <= MOST_ROOM]
+    return {
+        "shape": shape,
+        "dtype": pick(random, "int32", "int64") if max(shape) <= 1 << 31 else "int64",
+        "entries": entries,
+        "source": pick(random, *names),
+        "target": pick(random, *names),
+        "threads": int(random.integers(1, 4)),
+        "fuses": False,
+    }
+
+
+def draw_near(random: Random) -> Case:
     rank = 3 if chance(random, 6) else 2
     shape = [int(pick(random, 1, 2, 3, 4, 5, 6, 8, 9, 13)) for _ in range(rank)]
     names = [*(MATRICES if rank == 2 else TENSORS)]
@@ -137,7 +174,25 @@ def source_of(case: Case) -> SparseTensor:
     return sparse_tensor(format_of(name, rank), plain.shape, plain.arrays, plain.values)
 
 
+def check_far(case: Case) -> None:
+    """Compare the entries of a tensor that is too large to be made dense."""
+    rank, number = len(case["shape"]), {"int32": np.int32, "int64": np.int64}[case["dtype"]]
+    given = listed(case["shape"], [at for at, _ in case["entries"]], number)
+    source = lw.sparse.convert(given, format_of(case["source"], rank))
+    target = format_of(case["target"], rank)
+    found = lw.sparse.convert(source, target, threads=case["threads"])
+    found.check()
+    expected = sum_of_repeated(given)
+    for name, tensor in (("source", source), ("converted tensor", found)):
+        if (got := entries_of(tensor)) != expected:
+            raise Difference(f"the {name} holds {got}, not {expected}")
+
+
 def check(case: Case) -> None:
+    (check_far if max(case["shape"]) >= FAR else check_near)(case)
+
+
+def check_near(case: Case) -> None:
     expected = dense_of(case)
     source = source_of(case)
     target = format_of(case["target"], len(case["shape"]))
@@ -182,7 +237,7 @@ def smaller(case: Case) -> Iterator[Case]:
     for k in range(len(entries)):
         yield {**case, "entries": entries[:k] + entries[k + 1 :]}
     for field, plain in (("threads", 1), ("fuses", False), ("dtype", "float64"), ("source", "coo")):
-        if case[field] != plain:
+        if case[field] != plain and not (field == "dtype" and max(case["shape"]) >= FAR):
             yield {**case, field: plain}
     for field in ("source", "target"):
         if case[field].startswith(TWIN):

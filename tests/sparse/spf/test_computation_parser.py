@@ -95,3 +95,20 @@ def test_assignments(text: str, right: list[int]) -> None:
 def test_refusals(spaces: str, statements: str, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         spf.computation("wrong", spaces, statements)
+
+
+def test_operators_without_a_meaning_for_their_types() -> None:
+    with pytest.raises(UsageError) as told:
+        spf.computation("c", "out y[N]: int64", "s: {[i] : 0<=i<N} at (i): y(i) = i/2")
+    assert str(told.value) == (
+        "statement 's' cannot be read: 'div' does not take int64 "
+        "(// is the quotient of whole numbers)\nnote: found i / 2"
+    )
+
+
+def test_an_update_reads_the_element_that_it_writes() -> None:
+    text = "s: {[i] : 0<=i<N} at (i): y(floor(i/2)) += x(i)"
+    made = spf.computation("c", "in x[N]: float64, inout y[N]: float64", text)
+    arrays = {"x": np.arange(1.0, 5.0), "y": np.zeros(4)}
+    spf.compile_computation(made)(arrays, {"N": 4})
+    assert arrays["y"].tolist() == [3.0, 7.0, 0.0, 0.0]

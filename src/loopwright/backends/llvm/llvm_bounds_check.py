@@ -6,7 +6,8 @@ vector access the first and the last lane are checked.
 
 The limits of arguments are scalars behind those of the nest; those of local memory are its extents.
 The first access outside is recorded in the last words of the scalars, and is redirected to memory
-of its own; the kernel runs to its end, so no thread waits at a barrier for ever.
+of its own. Loops end then, for their ends may have been read there, but for those around barriers:
+no thread waits for ever.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ __all__ = [
     "inside",
     "limit_names",
     "redirected",
+    "unless_violated",
     "with_limits",
 ]
 
@@ -109,6 +111,13 @@ def inside(
     numbers = ", ".join(f"i64 {number}" for number in place)
     values = ", ".join(map(str, (*ends, *limits)))
     return Flag(code.emit(f"call i1 @lw_inside(ptr {violation}, {numbers}, {values})"))
+
+
+def unless_violated(code: FunctionBuilder, violation: str, more: str) -> str:
+    """Whether a loop goes on: `more`, and no access was outside."""
+    told = code.emit(f"load atomic i64, ptr {violation} monotonic, align 8")
+    is_well = code.emit(f"icmp eq i64 {told}, 0")
+    return code.emit(f"and i1 {more}, {is_well}")
 
 
 def redirected(

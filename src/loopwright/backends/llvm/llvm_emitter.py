@@ -458,6 +458,8 @@ class _Emitter:
             f"  {var} = phi i64 [ {start.text}, %{entered} ], [ {following}, %{code.block} ]"
         )
         more = code.emit(f"icmp slt i64 {following}, {stop.text}")
+        if self.checked and not any(isinstance(x, Barrier) for x in statements(loop.body)):
+            more = check.unless_violated(code, self.values.violation, more)
         facts = ""
         if self.nest.leave_to_llvm:
             is_short = loop.var in self.nest.of_one_vector

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, TypeAlias
+from weakref import ref
 
 import numpy as np
 
-from loopwright.diagnostics import UsageError
+from loopwright.diagnostics import BoundsError, RoomError, SubscriptError, UsageError
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Role
 from loopwright.kernels import nest_kernel, stage_text, thread_pool
 from loopwright.lazy_dataclass import dataclass
 from loopwright.machines.machine_argument import target_machine
-from loopwright.memo import BoundedCache
+from loopwright.memo import BoundedCache, computed_once
 from loopwright.runtime.array_arguments import overlap
 from loopwright.runtime.kernel import BoundKernel, CompiledKernel
+from loopwright.sparse.frozen import are_frozen
+from loopwright.sparse.spf.array_dependences import SpaceAccess, accesses
 from loopwright.sparse.spf.chunk_loops import chunk_computation
 from loopwright.sparse.spf.chunk_plan import (
     ChunkedComputation,
@@ -26,15 +31,19 @@ from loopwright.sparse.spf.chunk_plan import (
     is_worth_chunking,
 )
 from loopwright.sparse.spf.computation import Computation, DataSpace, computation_text
+from loopwright.sparse.spf.proven_accesses import unproven_arrays
 from loopwright.sparse.spf.regions import split_regions
 from loopwright.sparse.spf.scan import scan
-from loopwright.sparse.uf import evaluate
+from loopwright.sparse.spf.validate_facts import given_facts, rule_calls, validate_facts
+from loopwright.sparse.uf import Facts, evaluate
 
 __all__ = ["CompiledComputation", "compile_computation"]
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 _NO_TABLE = np.zeros(0, dtype=np.int64)
+_FAR = 1 << 48  # sums of a few multiples of smaller numbers stay within 64 bits
+_MOST_BYTES = 1 << 47  # no processor addresses more
 _MOST_BOUND = 8  # launches kept: tensors of one size often come again
 
 
@@ -50,16 +59,91 @@ class CompiledComputation:
         self._kernel: CompiledKernel | None = None
         self._bound: BoundedCache[tuple[int, ...], BoundKernel] = BoundedCache(_MOST_BOUND)
         self._chunks: _Chunks | None = None  # made by the first call of several threads
+        # Symbols and frozen arrays that were found to obey the facts.
+        self._obey: tuple[tuple[int, ...], tuple[ref[Array], ...]] | None = None
+        self._tested: CompiledKernel | None = None  # the code that tests accesses
 
     def __call__(
         self, arrays: Mapping[str, Array], symbols: Mapping[str, int], threads: int = 1
     ) -> None:
         """Run on the arrays of all spaces that are no temporaries; outputs are written in place.
 
-        Index arrays are not validated here: that is done where tensors come in.
+        The facts are validated first. Where the facts and the domains do not prove that every
+        access is inside, the code that runs tests each one, on copies of what it writes: a call
+        that leads outside of an array is refused before anything is written.
         """
-        self._check(arrays, symbols)
-        self.run(arrays, symbols, threads)
+        values = self._check(arrays, symbols)
+        self._require_facts(arrays, values)
+        if self._is_proven(arrays, values):
+            self.run(arrays, values, threads)
+        else:
+            self._run_tested(arrays, values, threads)
+
+    def _require_facts(self, arrays: Mapping[str, Array], symbols: Mapping[str, int]) -> None:
+        """Validate what is known of the arrays, once for those that nobody can write."""
+        names = self._facts_about
+        key = tuple(symbols.values())
+        held = self._obey
+        if (
+            held is not None
+            and held[0] == key
+            and all(found() is arrays[name] for name, found in zip(names, held[1], strict=True))
+        ):
+            return
+        given = {name: arrays[name] for name in self._given}
+        validate_facts(self.computation.name, self._facts, given, symbols)
+        if are_frozen(arrays[name] for name in names):
+            self._obey = key, tuple(ref(arrays[name]) for name in names)
+
+    def _is_proven(self, arrays: Mapping[str, Array], symbols: Mapping[str, int]) -> bool:
+        """Whether no access can be outside, in numbers with which no sum leaves 64 bits."""
+        if self._unproven:
+            return False
+        is_small = all(-_FAR < value < _FAR for value in symbols.values())
+        return is_small and all(
+            -_FAR < int(array.min(initial=0)) <= int(array.max(initial=0)) < _FAR
+            for name, array in arrays.items()
+            if array.dtype.kind in "iu" and array.dtype.itemsize == 8 and name in self._given
+        )
+
+    def _run_tested(
+        self, arrays: Mapping[str, Array], symbols: Mapping[str, int], threads: int
+    ) -> None:
+        """Run code that tests every access on copies, and hand on what it has written."""
+        if self._tested is None:
+            what = f"computation {self.computation.name}, tested"
+            self._tested = nest_kernel(self._key, self.nest, what, checked=True)
+        kernel = self._tested
+        written = [s.name for s in self._arguments if s.role is not Role.IN]
+        copies = {**arrays, **{name: arrays[name].copy() for name in written}}
+        bound = kernel.bind(dict(symbols), _NO_TABLE, threads, thread_pool)
+        try:
+            bound(*(copies[name] for name in kernel.buffers))
+        except BoundsError as error:
+            raise self._outside(error) from None
+        for name in written:
+            np.copyto(arrays[name], copies[name])
+
+    def _outside(self, error: BoundsError) -> SubscriptError:
+        """The refusal of a call that leads outside of an array."""
+        name, dimension = error.array, error.dimension
+        space = self.computation.by_name[name]
+        which = f"subscript {dimension + 1}" if space.rank > 1 else "the subscript"
+        low, high = error.limits
+        inside = f"{low} to {high - 1} are inside" if low < high else "it is empty"
+        verbs = {True: "writes", False: "reads"}
+        places = dict.fromkeys(
+            f"statement '{stmt.name}' {verbs[access.is_write]} {_spelled(access)}"
+            for stmt in self.computation.statements
+            for access in accesses(stmt)
+            if access.space == name
+        )
+        return SubscriptError(
+            f"computation '{self.computation.name}' leaves '{name}': {which} is "
+            f"{error.subscript}, {inside}",
+            "; ".join(places),
+            "nothing was written; index arrays of other numbers, or a domain that leaves these out",
+        )
 
     def run(
         self, arrays: Mapping[str, Array], symbols: Mapping[str, int], threads: int = 1
@@ -131,6 +215,28 @@ class CompiledComputation:
         chunked_code.run({**arrays, **rows}, values, threads)
         return True
 
+    @computed_once
+    def _given(self) -> frozenset[str]:
+        """The arrays that are not written."""
+        return frozenset(space.name for space in self._arguments if space.role is Role.IN)
+
+    @computed_once
+    def _facts(self) -> Facts:
+        """The facts that a call can validate."""
+        return given_facts(self.computation)
+
+    @computed_once
+    def _facts_about(self) -> tuple[str, ...]:
+        """The arrays of a call that they speak of."""
+        calls = {call.name for rule in self._facts.rules for call in rule_calls(rule)}
+        named = calls | {function.name for function in self._facts.functions}
+        return tuple(s.name for s in self._arguments if s.name in named & self._given)
+
+    @computed_once
+    def _unproven(self) -> frozenset[str]:
+        """The arrays with an access that facts and domains do not prove to be inside."""
+        return unproven_arrays(self.computation, self.nest(), self._facts)
+
     @property
     def kernel(self) -> CompiledKernel:
         """The loaded code; compiled when it is neither in memory nor on disk."""
@@ -146,7 +252,8 @@ class CompiledComputation:
         """The text of a stage: "loops", "c", "llvm" or "asm"."""
         return stage_text(self.nest(), stage, target_machine())
 
-    def _check(self, arrays: Mapping[str, Array], symbols: Mapping[str, int]) -> None:
+    def _check(self, arrays: Mapping[str, Array], symbols: Mapping[str, int]) -> dict[str, int]:
+        """The values of the symbols, where arrays and symbols are such as the computation takes."""
         name = self.computation.name
         wanted = {space.name for space in self._arguments}
         for what, given, needed in (
@@ -159,9 +266,14 @@ class CompiledComputation:
                     _listed(given),
                     "give exactly these",
                 )
+        values = {name: _whole(name, symbols[name]) for name in self.computation.symbols}
         for space in self._arguments:
-            _check_array(space, arrays[space.name], symbols)
+            _check_array(space, arrays[space.name], values)
+        for space in self.computation.spaces:
+            if space.role is Role.LOCAL:
+                _check_room(space, values)
         self._check_overlap(arrays)
+        return values
 
     def _check_overlap(self, arrays: Mapping[str, Array]) -> None:
         # The code is compiled for arrays that do not overlap.
@@ -223,6 +335,30 @@ def _check_array(space: DataSpace, array: Array, symbols: Mapping[str, int]) -> 
         raise UsageError(f"'{space.name}' is not laid out row by row", hint="pass a copy of it")
     if space.role is not Role.IN and not array.flags.writeable:
         raise UsageError(f"'{space.name}' is read-only", hint="pass a writable array")
+
+
+def _whole(name: str, value: object) -> int:
+    """The value of a symbol, a number of 64 bits."""
+    try:
+        found = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise UsageError(f"'{name}' must be a whole number", repr(value)) from None
+    if not -(1 << 63) <= found < 1 << 63:
+        raise UsageError(f"'{name}' does not fit 64 bits", str(found))
+    return found
+
+
+def _check_room(space: DataSpace, symbols: Mapping[str, int]) -> None:
+    shape = [max(evaluate(extent, symbols, {}), 0) for extent in space.shape]
+    size = math.prod(shape) * space.dtype.bytes
+    if size >= _MOST_BYTES:
+        spelled = " x ".join(map(str, shape))
+        raise RoomError(f"the temporary '{space.name}' takes {size} bytes", f"shape {spelled}")
+
+
+def _spelled(access: SpaceAccess) -> str:
+    entries = ("?" if entry is None else str(entry) for entry in access.index)
+    return f"{access.space}({', '.join(entries)})"
 
 
 def _listed(names: set[str]) -> str:

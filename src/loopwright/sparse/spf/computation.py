@@ -264,7 +264,7 @@ def _check_statement(computation: Computation, stmt: Stmt) -> None:
             "rename the variable",
         )
     for call in stmt.domain.calls:
-        _check_element(computation, call.name, len(call.args), f"the domain of {where}")
+        _check_index(computation, call, f"the domain of {where}")
     if stray := sorted(stmt.domain.symbols - set(computation.symbols)):
         raise _undeclared(stray[0], f"the domain of {where}")
     for entry in stmt.schedule:
@@ -312,12 +312,23 @@ def _check_term(computation: Computation, term: Term, names: Iterable[str], wher
         raise _undeclared(stray[0], where)
     for atom in atoms(term):
         if isinstance(atom, UFCall):
-            _check_element(computation, atom.name, len(atom.args), where)
+            _check_index(computation, atom, where)
             if atom.result:
                 raise UsageError(
                     f"{atom} in {where} asks for a result of a function with several",
                     hint="give each result a data space of its own",
                 )
+
+
+def _check_index(computation: Computation, call: UFCall, where: str) -> None:
+    _check_element(computation, call.name, len(call.args), where)
+    space = computation.by_name.get(call.name)
+    if space is not None and not space.dtype.is_integer:
+        raise UsageError(
+            f"'{call.name}' is called in {where} and holds {space.dtype}",
+            str(space),
+            "index arrays hold integers",
+        )
 
 
 def _check_element(computation: Computation, name: str, rank: int, where: str) -> None:

@@ -23,12 +23,17 @@ import numpy as np
 from loopwright.diagnostics import UsageError
 from loopwright.frontends.python.python_grammar import BINARY, COMPARE
 from loopwright.ir import expr as ir
+from loopwright.ir.check_expr import InvalidExpr, Scope, check_expr
 from loopwright.ir.dtypes import BOOL, DTYPES, INT64, DType, dtype_of
 from loopwright.ir.program import Role
+from loopwright.ir.text import expr_text
+from loopwright.ir.visit import walk
 from loopwright.lazy_dataclass import dataclass
+from loopwright.sparse.curves import CURVES
 from loopwright.sparse.format import Format
 from loopwright.sparse.invariants import facts_of
 from loopwright.sparse.spf.computation import Computation, DataSpace, Stmt
+from loopwright.sparse.spf.term_exprs import element
 from loopwright.sparse.uf import NO_FACTS, Facts, IntegerSet, parse_set, symbols
 
 __all__ = ["computation"]
@@ -93,9 +98,17 @@ def _statement(line: str, spaces: Mapping[str, DataSpace]) -> Stmt:
     value = reader.read(right)
     dtype = spaces[plain.target].dtype
     if update:
-        value = reader.binary(_UPDATES[update], reader.read(target), value)
+        strange = [c.name for c in plain.index_calls if c.name not in {*spaces, *CURVES}]
+        if strange:
+            reader.refuse(target, f"'{strange[0]}' is no space")
+        # As terms are written: floor(i/2) is no expression of Python's that means the same.
+        before = element(plain.target, plain.index, spaces)
+        value = reader.binary(_UPDATES[update], before, value)
     guard = reader.as_type(reader.read(condition), BOOL) if condition else None
-    return replace(plain, value=reader.as_type(value, dtype), guard=guard)
+    found = replace(plain, value=reader.as_type(value, dtype), guard=guard)
+    for part in found.expressions:
+        reader.require_operators(part)
+    return found
 
 
 @dataclass(frozen=True)
@@ -112,6 +125,16 @@ class _Reader:
         except SyntaxError:
             self.refuse(text, "it is no expression")
         return self.node(node)
+
+    def require_operators(self, expr: ir.Expr) -> None:
+        """Refuse an operator or function for types that it has no meaning for."""
+        names = {part.name: part.dtype for part in walk(expr) if isinstance(part, ir.Var)}
+        arrays = {name: (space.dtype, space.rank) for name, space in self.spaces.items()}
+        try:
+            check_expr(expr, Scope(names, arrays))
+        except InvalidExpr as fault:
+            hint = " (// is the quotient of whole numbers)" if "'div'" in fault.rule else ""
+            self.refuse("" if fault.expr is None else expr_text(fault.expr), fault.rule + hint)
 
     def refuse(self, text: str, why: str) -> NoReturn:
         raise UsageError(f"statement '{self.stmt}' cannot be read: {why}", text)

@@ -8,7 +8,7 @@ which is sorted digit by digit.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from loopwright.diagnostics import UsageError
@@ -56,28 +56,35 @@ def sort_entries(
         if code is not None:
             return bucket_sort(iterator, code, wanted, builder, sizes)
     for key in reversed(keys):
-        found = sizes.key(key)
-        if found is not None:
-            iterator = _counted(iterator, key, found, builder)
-        elif isinstance(key.atom, TupleVar):
-            iterator = _by_digits(iterator, key, sizes.bits[key.atom.name], builder)
-        else:
+        found = interval_of(key, sizes.spans)
+        if found is None:
             raise UsageError(
                 f"the order by {key} takes more than {MOST_BITS} bits",
                 hint="smaller sizes, or a format in the order of coordinates, such as csf",
             )
+        if sizes.key(key) is not None:
+            iterator = _counted(iterator, key, found, builder)
+        else:
+            iterator = _by_digits(iterator, key, found, sizes, builder)
     return iterator
 
 
-def _by_digits(iterator: EntryIterator, key: Term, bits: int, builder: Builder) -> EntryIterator:
-    """Stable passes by a coordinate with too many values to count each: its lowest digit first."""
+def _by_digits(
+    iterator: EntryIterator, key: Term, span: Interval, sizes: KeySizes, builder: Builder
+) -> EntryIterator:
+    """Stable passes by a key with too many values to count each: its lowest digit first."""
     order = iterator.order
-    for low in range(0, bits, DIGIT):
-        above = key.floor(1 << low) if low else key
-        digit = above % (1 << min(DIGIT, bits - low))
-        span = Interval(Term.of(0), Term.of((1 << min(DIGIT, bits - low)) - 1))
-        iterator = _counted(iterator, digit, span, builder)
+    for digit, values in _digits(key - span.low, sizes.width(span)):
+        iterator = _counted(iterator, digit, values, builder)
     return replace(iterator, order=(key, *order))
+
+
+def _digits(number: Term, bits: int) -> Iterator[tuple[Term, Interval]]:
+    """The digits of a natural number of so many bits, the lowest first, each with its span."""
+    for low in range(0, bits, DIGIT):
+        above = number.floor(1 << low) if low else number
+        size = 1 << min(DIGIT, bits - low)
+        yield above % size, Interval(Term.of(0), Term.of(size - 1))
 
 
 def _counted(
@@ -172,11 +179,13 @@ def sort_places(
         found = interval_of(term, spans)
         if found is None:
             raise UsageError(f"{format.name}: the key {term} of '{made.array}' has no bounds")
-        here: dict[Atom, Term] = {TupleVar(made.variable): origin}
-        key = substitute(term, here)
-        origin = _pass(
-            found.high - key if falls else key - found.low, found, origin, count, builder
-        )
+        key = found.high - term if falls else term - found.low
+        passes: Iterable[tuple[Term, Interval]] = [(key, found)]
+        if sizes.is_wide(found):
+            passes = _digits(key, sizes.width(found))
+        for bucket, span in passes:
+            here: dict[Atom, Term] = {TupleVar(made.variable): origin}
+            origin = _pass(substitute(bucket, here), span, origin, count, builder)
     forth = builder.array(made.array, dtypes[made.array], (count,))
     back = builder.array(made.inverse, builder.index, (count,))
     number = cast(builder.number(origin), dtypes[made.array])

@@ -34,7 +34,9 @@ from loopwright.sparse.uf import (
     TupleVar,
     UFCall,
     calls,
+    evaluate,
     substitute,
+    symbols,
     variables,
 )
 
@@ -54,6 +56,7 @@ __all__ = [
 ]
 
 _ZERO = Term.of(0)
+_FEW = 20  # bits of numbers that are counted one by one in any case
 
 
 @dataclass(frozen=True)
@@ -228,7 +231,23 @@ class KeySizes:
     def key(self, term: Term) -> Interval | None:
         """The span of a key whose values can be counted."""
         names = {a.name for a, _ in term.terms if isinstance(a, TupleVar)}
-        return None if names & self.wide else interval_of(term, self.spans)
+        found = interval_of(term, self.spans)
+        return None if found is None or names & self.wide or self.is_wide(found) else found
+
+    def is_wide(self, span: Interval) -> bool:
+        """Whether a span has too many values to count each, as a wide coordinate has."""
+        named, by_wide = symbols(span.count), {s for c in self.wide for s in self._named(c)}
+        is_known = named <= {s for c in self.spans for s in self._named(c)}
+        return bool(named & by_wide) and is_known and self.width(span) > _FEW
+
+    def width(self, span: Interval) -> int:
+        """The bits of the largest number above the least in a span."""
+        known = {s: 1 << bits for c, bits in self.bits.items() for s in self._named(c)}
+        return (evaluate(span.count, known, {}) - 1).bit_length()
+
+    def _named(self, coordinate: str) -> frozenset[str]:
+        """The symbols of the size of a coordinate."""
+        return symbols(self.spans[coordinate].high)
 
 
 @dataclass(frozen=True)

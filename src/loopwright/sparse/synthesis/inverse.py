@@ -324,10 +324,10 @@ class _Solver:
                     isinstance(start, UFCall)
                     and isinstance(stop, UFCall)
                     and start.name == stop.name
+                    and len(start.args) == len(stop.args) == 1
+                    and stop.args[0] == start.args[0] + 1
                 ):
-                    (parent,), (after,) = start.args, stop.args
-                    if after == parent + 1:
-                        return LevelBound(pointer=start.name, parent=parent)
+                    return LevelBound(pointer=start.name, parent=start.args[0])
         if Term.of(0) in lower:
             ends = [last.atom for last in upper]
             names = {index.name for index in self.format.indices}
@@ -337,9 +337,18 @@ class _Solver:
             for end in ends:
                 if isinstance(end, Sym) and end.name in self.format.counts:
                     return LevelBound(count=end.name)
+        pointers = [t.atom for t in lower if isinstance(t.atom, UFCall) and len(t.atom.args) > 1]
+        found = " && ".join(str(Constraint.ge(b)) for b in self.bounds if name in variables(b))
+        if pointers:
+            raise UsageError(
+                f"{self.format.name}: '{name}' runs between elements of '{pointers[0].name}', "
+                f"which has {len(pointers[0].args)} arguments",
+                found,
+                "a pointer has one argument, pointer(b) <= t < pointer(b+1): number the blocks",
+            )
         raise UsageError(
             f"{self.format.name}: the range of '{name}' is not understood",
-            found=" && ".join(str(Constraint.ge(b)) for b in self.bounds if name in variables(b)),
+            found,
             hint="0 <= t < COUNT, 0 <= t < length(i), or pointer(i) <= t < pointer(i+1)",
         )
 

@@ -4,8 +4,8 @@
     CURSOR    entries of a parent take consecutive positions, each parent has a cursor
     RUNNING   a counter advances where the keys change
 
-TABLE needs no order of the entries, CURSOR one among the entries of a parent, RUNNING that of the
-format.
+TABLE needs no order of the entries, CURSOR one among the entries of a parent, RUNNING one in which
+equal keys are contiguous: that of the format, or that of the keys.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from loopwright.sparse.synthesis.entry_iterator import EntryIterator, KeySizes
 from loopwright.sparse.synthesis.entry_order import Order, follows, is_contiguous_in
 from loopwright.sparse.synthesis.inverse import InverseMap, PositionLevel, read_at
 from loopwright.sparse.synthesis.stages import Builder
+from loopwright.sparse.synthesis.value_intervals import interval_of
 from loopwright.sparse.uf import Atom, Term, TupleVar, UFCall, calls, substitute, variables
 
 __all__ = ["NumberingStrategy", "choose_strategies", "parent_terms"]
@@ -45,7 +46,9 @@ def choose_strategies(
     if entry is not None and format.is_unique and not iterator.is_unique:
         iterator = coalesced(sort_entries(iterator, _total_order(inverse), builder, sizes), builder)
     if NumberingStrategy.RUNNING in strategies.values():
-        return strategies, sort_entries(iterator, _needed(inverse, strategies), builder, sizes)
+        return strategies, sort_entries(
+            iterator, _needed(inverse, strategies, sizes), builder, sizes
+        )
     if entry is None or strategies[entry.name] is not NumberingStrategy.CURSOR:
         return strategies, iterator
     parents = parent_terms(entry, inverse)
@@ -102,18 +105,27 @@ def _total_order(inverse: InverseMap) -> Order:
     return plain
 
 
-def _needed(inverse: InverseMap, strategies: dict[str, NumberingStrategy]) -> Order:
-    """The shortest prefix of the format's order in which running levels have contiguous groups."""
+def _needed(
+    inverse: InverseMap, strategies: dict[str, NumberingStrategy], sizes: KeySizes
+) -> Order:
+    """The shortest prefix of the format's order in which running levels have contiguous groups.
+
+    Diagonals are contiguous in no prefix of (i, j): where no level numbers entries, whose order
+    is the format's, entries come in the order of the groups, outer levels first, if these are
+    terms that can be sorted by.
+    """
     order = inverse.format.order
     running = [
         level for level in inverse.levels if strategies[level.name] is NumberingStrategy.RUNNING
     ]
     if any(level.is_entry for level in running):
         return order
-    for count in range(len(order)):
+    for count in range(len(order) + 1):
         if all(is_contiguous_in(level.group, order[:count]) for level in running):
             return order[:count]
-    return order
+    groups = tuple(dict.fromkeys(term for level in running for term in level.group))
+    can_sort = all(interval_of(term, sizes.spans) is not None for term in groups)
+    return groups if can_sort else order
 
 
 def _is_fixed(term: Term, fixed: tuple[Term, ...]) -> bool:

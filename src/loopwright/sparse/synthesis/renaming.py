@@ -184,4 +184,5 @@ def _rule(rule: Rule, to: Renaming) -> Rule:
     clause = rule.clause
     premises = tuple(c.of_term(to.term(c.term)) for c in clause.premises)
     ends = tuple(tuple(c.of_term(to.term(c.term)) for c in end) for end in clause.conclusions)
-    return Rule(rule.variables, Clause(premises, ends))
+    quick = None if rule.quick is None else _rule(rule.quick, to)
+    return Rule(rule.variables, Clause(premises, ends), quick=quick)
