@@ -29,6 +29,7 @@ CASES = {
     "mesh_programs": (1, 2),
     "path_problems": (1, 8),
     "scalar_programs": (1, 24),
+    "pointer_programs": (1, 4),
 }
 if HUNTS:
     CASES = {name: (20 * groups, cases) for name, (groups, cases) in CASES.items()}

@@ -12,6 +12,7 @@ from loopwright.analysis.size_estimates import bytes_of, likely_sizes
 from loopwright.backends.athread.athread_module import scratchpad_report
 from loopwright.backends.c_text.c_elementary import own_functions
 from loopwright.calls.explain_kernels import kernel_lines, register_lines
+from loopwright.calls.overlap_test import find_overlap_test, pair_lines
 from loopwright.calls.splice import Optimised, region_program
 from loopwright.frontends.c import CRegion
 from loopwright.frontends.source_tree import ForLoop, IfElse, Node
@@ -46,6 +47,7 @@ def explain_region(
     if len(found.plan):
         lines.append("  loops as they run")
         lines += [f"  {line}" for line in _order(found)]
+    lines += pair_lines(found.overlap)
     if isinstance(machine, GpuMachine):
         return "\n".join([*lines, *_kernels(found, machine)])
     if isinstance(machine, MeshMachine):
@@ -80,6 +82,7 @@ def explain_on_gpu(
     lines += (f"  {line}" for line in kernel_lines(made.module.device, made.schedule, machine))
     lines.append("  steps")
     lines += [f"    {step}" for step in made.plan] or ["    none: loops in source order"]
+    lines += pair_lines(find_overlap_test(region, program))
     return "\n".join(lines)
 
 

@@ -16,6 +16,7 @@ from loopwright.backends.athread.athread_module import MeshFunction
 from loopwright.backends.c_text.c_syntax import c_type
 from loopwright.calls.explain_c import as_written
 from loopwright.calls.mesh_prediction import team_of_function
+from loopwright.calls.overlap_test import pair_lines
 from loopwright.calls.splice import Optimised, optimise_region
 from loopwright.diagnostics import IllegalStep
 from loopwright.frontends.c import CFile, CRegion
@@ -68,7 +69,7 @@ def explain_on_mesh(
     Parameters have the values in `sizes`, others the default, or where there is none likely ones.
     """
     found = optimise_region(file, region, planner, machine, target="athread", reassoc=reassoc)
-    lines = as_written(found)
+    lines = [*as_written(found), *pair_lines(found.overlap)]
     if found.mesh is None:
         return "\n".join([*lines, f"  stays on the host: {found.reason}"])
     before: list[str] = []

@@ -171,6 +171,7 @@ def race_regions(
     reassoc: bool,
     cpp_args: Sequence[str],
     library: bool = False,
+    assume_disjoint: bool = False,
     limits: Limits | None = None,
     report: Callable[[int], None] | None = None,
 ) -> list[RegionRace]:
@@ -182,7 +183,14 @@ def race_regions(
 
     def contender(name: str, region: CRegion, planner: Planner, own: bool = library) -> _Contender:
         made = optimise_region(
-            file, region, planner, machine, target=target, reassoc=reassoc, library=own
+            file,
+            region,
+            planner,
+            machine,
+            target=target,
+            reassoc=reassoc,
+            library=own,
+            assume_disjoint=assume_disjoint,
         )
         return _Contender(name, planner, made)
 

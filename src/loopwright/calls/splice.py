@@ -10,15 +10,18 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import NoReturn
 
 from loopwright.backends.athread.athread_module import MeshFunction
-from loopwright.backends.c_text.c_dialect import C, Dialect
+from loopwright.backends.c_text.c_dialect import C
 from loopwright.backends.c_text.c_module import RegionSurroundings, emit_call, emit_region
-from loopwright.backends.c_text.c_syntax import as_identifier, identifiers
+from loopwright.backends.c_text.c_syntax import INDENT, as_identifier, identifiers
 from loopwright.backends.device_text.device_host import HostFunction, parameter_types
 from loopwright.calls.device_transfers import transfers
+from loopwright.calls.overlap_test import OverlapTest, find_overlap_test
 from loopwright.diagnostics import Diagnostic, SourceError
 from loopwright.frontends.c import CFile, CRegion, Origin, VariableKind
 from loopwright.frontends.extract import program_of
@@ -73,6 +76,7 @@ class Optimised:
     reason: str = ""  # why it stays as it is
     function: HostFunction | None = None  # of GPUs and meshes: what the text calls
     mesh: MeshFunction | None = None  # of meshes: what that runs
+    overlap: OverlapTest = OverlapTest(())  # of the arrays that must not overlap
 
 
 def optimise_region(
@@ -85,11 +89,13 @@ def optimise_region(
     reassoc: bool = False,
     always: bool = False,
     library: bool = False,
+    assume_disjoint: bool = False,
 ) -> Optimised:
     """Plan and print one region; with `always` also where the plan changes nothing.
 
     With `library` the text calls all functions of real numbers from there. For GPUs the text is the
-    call of a function, which is always made.
+    call of a function, which is always made. With `assume_disjoint` pointers are taken to lead to
+    different arrays, where the text tests them otherwise.
     """
     program = region_program(region, reassoc=reassoc)
     try:
@@ -101,9 +107,9 @@ def optimise_region(
     made = (program, found.plan, found.schedule, found.nest)
     if TARGETS[target].kind is MachineKind.GPU:
         function = _host_function(file, region, found.schedule.program, found.nest)
-        return Optimised(region, *made, _call(file, region, function, target), function=function)
+        return _calling(file, region, found, function, None, target, assume_disjoint)
     if isinstance(machine, MeshMachine):
-        return _on_mesh(file, region, found, machine, target)
+        return _on_mesh(file, region, found, machine, target, assume_disjoint)
     dialect = TARGETS[target].dialect
     assert dialect is not None, "a region is replaced by C"
     assert isinstance(machine, Machine)
@@ -117,7 +123,11 @@ def optimise_region(
     nest = told_to_c(planned, found.nest, machine, library=library)
     if _names(nest) & set(region.tree.sizes):
         return Optimised(region, *made, None, _UNKNOWN)
-    return Optimised(region, *made, _text(file, region, planned, nest, dialect))
+    test = find_overlap_test(region, program, is_assumed=assume_disjoint)
+    if test.problem:
+        return Optimised(region, *made, None, test.problem, overlap=test)
+    emit = partial(emit_region, nest, dialect, origin=origins(planned))
+    return Optimised(region, *made, _placed(file, region, emit, test, target), overlap=test)
 
 
 def _names(nest: LoopNest) -> set[str]:
@@ -165,10 +175,20 @@ def spliced(file: CFile, results: list[Optimised]) -> bytes:
     return file.with_regions(texts, keep_pragmas=False)
 
 
-def _text(file: CFile, region: CRegion, program: Program, nest: LoopNest, dialect: Dialect) -> str:
+def _placed(
+    file: CFile,
+    region: CRegion,
+    emit: Callable[[RegionSurroundings], str],
+    test: OverlapTest,
+    target: str,
+) -> str:
+    """The text of a region, under the test that its arrays do not overlap where one is needed."""
     around = _surroundings(region, _words(file))
-    body = emit_region(nest, dialect, around, origins(program))
-    return _framed(file, region, body, dialect.name)
+    inner = replace(around, margin=around.margin + INDENT) if test.is_needed else around
+    written = file.source[region.start : region.end].decode(file.encoding).replace("\r\n", "\n")
+    is_mesh = TARGETS[target].kind is MachineKind.MESH
+    body = test.guarded(emit(around=inner), written, around, is_mesh=is_mesh)
+    return _framed(file, region, body, target)
 
 
 def _words(file: CFile) -> frozenset[str]:
@@ -260,7 +280,12 @@ def _host_function(
 
 
 def _on_mesh(
-    file: CFile, region: CRegion, found: Compilation, machine: MeshMachine, target: str
+    file: CFile,
+    region: CRegion,
+    found: Compilation,
+    machine: MeshMachine,
+    target: str,
+    assume_disjoint: bool,
 ) -> Optimised:
     """A region for the cores of a mesh; it stays as it is where no loop is parallel."""
     made = (found.program, found.plan, found.schedule, found.nest)
@@ -268,8 +293,27 @@ def _on_mesh(
     mesh = mesh_function(found.program, found.schedule.program, found.nest, machine, host)
     if mesh is None:
         return Optimised(region, *made, None, _why_serial(found.program, machine))
-    text = _call(file, region, host, target)
-    return Optimised(region, *made, text, function=host, mesh=mesh)
+    return _calling(file, region, found, host, mesh, target, assume_disjoint)
+
+
+def _calling(
+    file: CFile,
+    region: CRegion,
+    found: Compilation,
+    function: HostFunction,
+    mesh: MeshFunction | None,
+    target: str,
+    assume_disjoint: bool,
+) -> Optimised:
+    """A region that calls a function of the host; as it is where overlaps cannot be tested."""
+    made = (found.program, found.plan, found.schedule, found.nest)
+    moved = function.transfers
+    test = find_overlap_test(region, found.program, moved, is_assumed=assume_disjoint)
+    if test.problem:
+        return Optimised(region, *made, None, test.problem, overlap=test)
+    emit = partial(_call, region, function, _words(file))
+    text = _placed(file, region, emit, test, target)
+    return Optimised(region, *made, text, function=function, mesh=mesh, overlap=test)
 
 
 def _why_serial(program: Program, machine: MeshMachine) -> str:
@@ -280,14 +324,14 @@ def _why_serial(program: Program, machine: MeshMachine) -> str:
     return f"no tile fits into the {machine.scratchpad_bytes} bytes of LDM of {machine.name}"
 
 
-def _call(file: CFile, region: CRegion, function: HostFunction, target: str) -> str:
+def _call(
+    region: CRegion, function: HostFunction, words: frozenset[str], around: RegionSurroundings
+) -> str:
     """The block of C that calls the function of a region.
 
     A scalar that kernels write goes through a variable of the block: the user's may have no
     address, as those in registers.
     """
-    words = _words(file)
-    around = _surroundings(region, words)
     by_name = {v.tree_name: v for v in region.variables}
     before: list[str] = []
     after: list[str] = []
@@ -308,5 +352,4 @@ def _call(file: CFile, region: CRegion, function: HostFunction, target: str) -> 
     types = ", ".join(parameter_types(function)) or "void"
     declared = f"extern void {function.name}({types});"
     call = f"{function.name}({', '.join(values)});"
-    body = emit_call([declared, *before, call, *after], around, C)
-    return _framed(file, region, body, target)
+    return emit_call([declared, *before, call, *after], around, C)

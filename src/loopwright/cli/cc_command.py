@@ -121,6 +121,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "within 2.6 units of the last place, or calls of the library",
     )
     parser.add_argument(
+        "--assume-disjoint",
+        action="store_true",
+        help="take pointers to lead to different arrays, without a test in the text",
+    )
+    parser.add_argument(
         "--check", action="store_true", help="run the new code against the old before writing it"
     )
     parser.add_argument(
@@ -187,7 +192,11 @@ def run(args: argparse.Namespace) -> int:
         planners = tuned_planners(args, file, cpp_arguments(args), planners)
     if args.measure and isinstance(machine, Machine):
         planners = measured_planners(args, file, machine, cpp_arguments(args), planners)
-    rules = {"reassoc": args.reassoc, "library": keeps_library(args)}
+    rules = {
+        "reassoc": args.reassoc,
+        "library": keeps_library(args),
+        "assume_disjoint": args.assume_disjoint,
+    }
     results = [
         optimise_region(file, region, planner, machine, target=args.target, **rules)
         for region, planner in zip(file.regions, planners, strict=True)

@@ -59,6 +59,7 @@ def measured_planners(
             reassoc=args.reassoc,
             cpp_args=cpp_args,
             library=keeps_library(args),
+            assume_disjoint=args.assume_disjoint,
             limits=Limits(is_cold=args.cold),
             report=lambda k: line.show(f"{k + 1}/{len(planners)} plans against the text"),
         )

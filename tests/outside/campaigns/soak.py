@@ -27,6 +27,7 @@ from outside.campaigns import (
     memory_safety,
     mesh_programs,
     path_problems,
+    pointer_programs,
     scalar_programs,
     sparse_formats,
     tensor_programs,
@@ -42,6 +43,7 @@ MAKERS = {
     "mesh_programs": mesh_programs.campaign,
     "path_problems": path_problems.campaign,
     "scalar_programs": scalar_programs.campaign,
+    "pointer_programs": pointer_programs.campaign,
 }
 TURN = 10.0  # seconds that a campaign runs before it is another one's turn
 MOST_KEPT = 3  # faults of one kind that are shrunk and kept

@@ -37,6 +37,7 @@ __all__ = [
     "emit_call",
     "emit_functions",
     "emit_region",
+    "name_integers",
     "print_function",
 ]
 
@@ -167,7 +168,7 @@ def emit_region(
     names = NamesInUse(taken, around.words)
     printer = CPrinter(dialect, names, from_c=True, margin=around.margin + INDENT, origin=origin)
     printer.scopes.wishes = dict(around.names)
-    _name_integers(printer, around)
+    name_integers(printer, around)
     for stmt in statements(nest.body):
         if isinstance(stmt, Alloc) and stmt.buffer.name in around.memory:
             name, extents = around.memory[stmt.buffer.name]
@@ -187,13 +188,14 @@ def emit_region(
 def emit_call(lines: Sequence[str], around: RegionSurroundings, dialect: Dialect) -> str:
     """A block of given lines in a region's place; variables get the values they have behind it."""
     printer = CPrinter(dialect, NamesInUse(), from_c=True, margin=around.margin + INDENT)
-    _name_integers(printer, around)
+    name_integers(printer, around)
     for line in lines:
         printer.lines.add(line)
     return _region_block(printer, around)
 
 
-def _name_integers(printer: CPrinter, around: RegionSurroundings) -> None:
+def name_integers(printer: CPrinter, around: RegionSurroundings) -> None:
+    """Let a printer call the integers of a program as the user's file does."""
     for name, (text, dtype) in around.integers.items():
         printer.expressions.spelling[name] = _integer(text, dtype)
         printer.expressions.ranges[name] = limits(dtype)

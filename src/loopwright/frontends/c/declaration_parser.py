@@ -98,6 +98,7 @@ class FunctionHead:
 class _Declarator(NamedTuple):
     name: CToken | None
     derivations: tuple[ArrayDim | str, ...]
+    own: frozenset[str] = frozenset()  # qualifiers of what is declared, where it is a pointer
 
 
 class DeclarationParser:
@@ -213,11 +214,10 @@ class DeclarationParser:
 
     def _declarator(self) -> _Declarator:
         with self.tokens.nested():
-            pointers = 0
+            pointers, own = 0, frozenset[str]()
             while self.tokens.accept("*"):
                 pointers += 1
-                while self.tokens.token.text in _QUALIFIERS or self.tokens.token.text in _SPELLINGS:
-                    self.tokens.advance()
+                own = self._pointer_qualifiers()
             self._attributes()
             inner = _Declarator(None, ())
             if self.tokens.token.text == "(" and self._is_inner_declarator():
@@ -231,26 +231,38 @@ class DeclarationParser:
                 if self.tokens.token.text == "(":
                     self.tokens.skip_brackets()
                     suffixes.append("()")
-                else:
-                    suffixes.append(self._brackets())
+                    continue
+                dim, found = self._brackets()
+                own = own if suffixes else found
+                suffixes.append(dim)
             self._attributes()
-            return _Declarator(inner.name, (*inner.derivations, *suffixes, *("*",) * pointers))
+            derivations = (*inner.derivations, *suffixes, *("*",) * pointers)
+            return _Declarator(inner.name, derivations, inner.own if inner.derivations else own)
+
+    def _pointer_qualifiers(self) -> frozenset[str]:
+        """The qualifiers behind a `*` or a bracket."""
+        found: set[str] = set()
+        while self.tokens.token.text in _QUALIFIERS or self.tokens.token.text in _SPELLINGS:
+            found.add(self._spelled())
+        return frozenset(found)
 
     def _is_inner_declarator(self) -> bool:
         after = self.tokens.peek(1)
         return after.text in ("*", "(", "[") or (after.kind == "name" and not self.is_type(1))
 
-    def _brackets(self) -> ArrayDim:
+    def _brackets(self) -> tuple[ArrayDim, frozenset[str]]:
+        """A dimension, and the qualifiers of the pointer that a parameter of such a type is."""
         self.tokens.advance()
-        while self.tokens.token.text in ("static", *_QUALIFIERS, *_SPELLINGS):
-            self.tokens.advance()
+        own = self._pointer_qualifiers()
+        while self.tokens.accept("static"):
+            own |= self._pointer_qualifiers()
         if self.tokens.token.text == "*" and self.tokens.peek(1).text == "]":
             self.tokens.advance()
         if self.tokens.accept("]"):
-            return ArrayDim(None, "")
+            return ArrayDim(None, ""), own
         extent = self.expressions.assignment()
         self.tokens.expect("]", "after an extent")
-        return ArrayDim(extent, " ".join(self._text[slice(*extent.at)].split()))
+        return ArrayDim(extent, " ".join(self._text[slice(*extent.at)].split())), own
 
     # -- declarations -----------------------------------------------------------------------
 
@@ -365,7 +377,11 @@ class DeclarationParser:
 
 
 def _derived(base: TypeName, declarator: _Declarator) -> TypeName:
-    return replace(base, derivations=(*declarator.derivations, *base.derivations))
+    if not declarator.derivations:
+        # `vec restrict x`, where vec is a pointer: the qualifier is of x.
+        return replace(base, own=base.own | (base.qualifiers & {"restrict"}))
+    derivations = (*declarator.derivations, *base.derivations)
+    return replace(base, derivations=derivations, own=declarator.own)
 
 
 # -- constant initializers of C variables: `2 * 3`, `{4.0 / 9, 1.0 / 9}` --------------------------

@@ -26,7 +26,7 @@ class RegionContext:
 
     def is_used_after(self, name: str) -> bool:
         """Whether the value that the region leaves in a variable may be read outside it."""
-        if self._has_address(name) or self._jumps():
+        if self.has_address(name) or self._jumps():
             return is_mentioned(self.before, name, declared=True) or is_mentioned(self.after, name)
         if _reads_first(self.after, name):
             return True
@@ -57,7 +57,8 @@ class RegionContext:
             return True
         return _reads_first(self.before[brace + 1 :], name)
 
-    def _has_address(self, name: str) -> bool:
+    def has_address(self, name: str) -> bool:
+        """Whether the function takes the address of a variable outside the region."""
         return any(_is_address(tokens, name) for tokens in (self.before, self.after))
 
     def _jumps(self) -> bool:
@@ -171,10 +172,15 @@ def _overwrites(tokens: Sequence[CToken], at: int) -> bool:
 
 
 def _is_address(tokens: Sequence[CToken], name: str) -> bool:
-    """Whether `&name` occurs; `x & name` counts too, which is conservative."""
-    return any(
-        t.text == name and at > 0 and tokens[at - 1].text == "&" for at, t in enumerate(tokens)
-    )
+    """Whether `&name` or `&(name)` occurs; `x & name` counts too, which is conservative."""
+    return any(t.text == name and _before(tokens, at) == "&" for at, t in enumerate(tokens))
+
+
+def _before(tokens: Sequence[CToken], at: int) -> str:
+    """What stands before a name and the parentheses that open before it."""
+    while at and tokens[at - 1].text == "(":
+        at -= 1
+    return tokens[at - 1].text if at else ""
 
 
 def changed_names(tokens: Sequence[CToken]) -> frozenset[str]:
@@ -183,7 +189,7 @@ def changed_names(tokens: Sequence[CToken]) -> frozenset[str]:
     for at, token in enumerate(tokens):
         if token.kind != "name":
             continue
-        before = tokens[at - 1].text if at else ""
+        before = _before(tokens, at)
         after = tokens[at + 1].text if at + 1 < len(tokens) else ""
         is_assigned = after in _ASSIGNMENTS and not _is_initialised(tokens, at)
         if is_assigned or after in ("++", "--") or before in ("++", "--", "&"):

@@ -29,6 +29,7 @@ from loopwright.frontends.c.source_map import (
     read_text,
     split_lines,
 )
+from loopwright.frontends.c.storage import Storage, is_kept, storage_of
 from loopwright.frontends.c.syntax_tree import (
     ArrayDim,
     Declaration,
@@ -243,11 +244,6 @@ def _declared(unit: TranslationUnit, declaration: Declaration) -> str:
     return f"{element} {declaration.name}{''.join(f'[{text}]' for text in extents)};"
 
 
-def _is_kept(declaration: Declaration) -> bool:
-    """Whether a variable is static, extern or thread-local."""
-    return bool(declaration.type.qualifiers & {"static", "extern", "_Thread_local"})
-
-
 def _declare_outer(read: CExpressionReader, declaration: Declaration) -> None:
     """Name a variable from outside the region before the loops get their names.
 
@@ -331,7 +327,7 @@ class _RegionVariables:
 
     def _is_shared(self, declaration: Declaration) -> bool:
         """Whether other functions, or later calls of this one, may read the variable."""
-        return declaration.where == "global" or _is_kept(declaration)
+        return declaration.where == "global" or is_kept(declaration)
 
     def _described(self, v: Variable) -> CVariable:
         declaration = v.declaration
@@ -359,6 +355,16 @@ class _RegionVariables:
             self._init(declaration),
             self._start(declaration),
             () if v.length is None else v.shape,
+            storage=self._storage(declaration),
+        )
+
+    def _storage(self, declaration: Declaration) -> Storage:
+        return storage_of(
+            declaration,
+            has_address=self._around.has_address(declaration.name),
+            is_unchanged=declaration.name not in self._changing,
+            # An attribute of types whose elements may be those of arrays of other types.
+            is_of_any_type="may_alias" in self._text,
         )
 
     def _start(self, declaration: Declaration) -> InitialValue | None:
@@ -410,6 +416,7 @@ class _RegionVariables:
             span=self._source_map.span(declaration.at),
             init=self._init(declaration),
             start=self._start(declaration),
+            storage=self._storage(declaration),
         )
 
 
@@ -455,6 +462,7 @@ class CVariable:
     init: str = ""  # C text of its initial value, macros expanded; "" without one
     start: InitialValue | None = None  # of a scalar: the same as expressions, where they are known
     rows: tuple[Expr, ...] = ()  # of a flat array that the tree has as rows: its extents there
+    storage: Storage = Storage()  # where it lies, and what it leads to
 
 
 @dataclass(frozen=True, slots=True)

@@ -224,7 +224,7 @@ def element_of(declaration: Declaration) -> CType:
     if kind.element is None:
         hint = "char, short, int, long, float, double and _Bool are, signed or unsigned"
         raise Refusal("LW134", f"'{name}' has the type '{kind.text}', not supported", hint=hint)
-    unsafe = kind.qualifiers & {"volatile", "_Atomic"}
+    unsafe = (kind.qualifiers | kind.own) & {"volatile", "_Atomic"}
     if unsafe:
         word = sorted(unsafe)[0]
         raise Refusal("LW134", f"'{name}' is {word}", hint="copy it to a plain variable")

@@ -67,6 +67,7 @@ class TypeName:
     text: str  # the element's spelling: "double", "struct point"
     derivations: tuple[ArrayDim | str, ...] = ()  # "*" a pointer, "()" a function
     qualifiers: frozenset[str] = frozenset()  # of the element: const, volatile, static, ...
+    own: frozenset[str] = frozenset()  # of a pointer itself: restrict, const, ...
 
     @property
     def is_scalar(self) -> bool:
