@@ -11,7 +11,7 @@ import numpy as np
 
 from loopwright.frontends.fresh_names import FreshNames
 from loopwright.frontends.python.fingerprint import MISSING, ArgType, Captures
-from loopwright.frontends.python.numpy_promotion import PyType, PyValue, constant
+from loopwright.frontends.python.python_values import PyType, PyValue, constant
 from loopwright.frontends.refusal import Refusal, Reported, did_you_mean
 from loopwright.frontends.source_tree import ArrayParam, IntParam, Local, Param
 from loopwright.ir.dtypes import DTYPES

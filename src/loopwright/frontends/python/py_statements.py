@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import itertools
 from collections.abc import Callable, Sequence
 from types import FunctionType
 
@@ -13,11 +14,12 @@ from loopwright.frontends.constant_folding import negated
 from loopwright.frontends.fresh_names import FreshNames
 from loopwright.frontends.python.fingerprint import ArgType, Captures
 from loopwright.frontends.python.function_source import FunctionSource, read_source
+from loopwright.frontends.python.merged_types import join
 from loopwright.frontends.python.name_resolution import FunctionScope, assigned_names, loop_names
-from loopwright.frontends.python.numpy_promotion import PyType, PyValue
 from loopwright.frontends.python.py_assignments import PyAssignmentReader
 from loopwright.frontends.python.py_expressions import PyExpressionReader
 from loopwright.frontends.python.python_grammar import STATEMENTS
+from loopwright.frontends.python.python_values import PyType, PyValue, leaves
 from loopwright.frontends.refusal import Refusal, Reported
 from loopwright.frontends.source_tree import (
     ArrayParam,
@@ -44,6 +46,7 @@ __all__ = ["PyStatementReader", "parse_function", "read_range"]
 
 _RANGE = "for i in range(start, stop, step)"
 _STEP = "a constant such as 2 or -1"
+_MOST_PASSES = 16
 
 
 # -- the function ---------------------------------------------------------------------------
@@ -55,14 +58,14 @@ def parse_function(
     """The SourceTree of a function for argument types, one per parameter in order.
 
     Raises SourceError with every fault found. Types of locals are inferred by reading the body
-    until a fixed point: each pass can only widen them, so a few passes suffice.
+    until a fixed point, which takes a few passes.
     """
     source = read_source(function)
     assert isinstance(function, FunctionType)
     arguments = _arguments(source, len(argument_types))
     captures = Captures(function)
     types: dict[str, PyType] = {}
-    while True:
+    for count in itertools.count(1):
         names, faults = FreshNames(), Collector()
         params, sizes = _params(source, arguments, argument_types, names)
         scope = FunctionScope(
@@ -74,9 +77,12 @@ def parse_function(
         )
         reader = PyStatementReader(source, captures, scope, faults)
         body = reader.block(source.definition.body)
-        if reader.assignments.types == types:
+        found = reader.assignments.types
+        if count > _MOST_PASSES:  # types that depend on each other in a circle are joined
+            found |= {name: join([types.get(name, kind), kind]) for name, kind in found.items()}
+        if found == types:
             break
-        types = reader.assignments.types
+        types = found
     if not len(faults):
         reader.report_untyped()
     faults.raise_if_any()
@@ -361,7 +367,7 @@ class PyStatementReader:
                 return self._read.names.array(item).name
             if self.assignments.is_scalar(item.id):
                 return scope.scalar(item.id)
-        (value,) = self._read.need(item)
+        value = self._read.single(item)
         local, assign = self.assignments.keep(value, "result", node)
         nodes.append(assign)
         return local.name
@@ -421,7 +427,7 @@ def _step(read: PyExpressionReader, node: ast.expr) -> int | None:
     value = read.try_value(node)
     if value is None:
         return None
-    match value.expr:
+    match next(leaves(value)).expr:
         case Const(value=int() as step) if step and not isinstance(step, bool):
             return step
         case Const(value=int()):
