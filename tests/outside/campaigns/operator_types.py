@@ -158,7 +158,8 @@ def _code(text: str) -> CodeType:
 
 def _value(form: Form, x: Any, y: Any) -> Any:
     """What Python computes for one pair of values, or the exception that it raises."""
-    names: dict[str, Any] = {"np": np, "math": math, "x": x, "y": y, "r": x}
+    old = np.asarray(x, _own_type(x))[()] if form.updates else None
+    names: dict[str, Any] = {"np": np, "math": math, "x": x, "y": y, "r": old}
     try:
         exec(_code(form.text), names)
     except (ArithmeticError, ValueError, TypeError) as error:

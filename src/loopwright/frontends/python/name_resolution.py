@@ -39,6 +39,7 @@ class FunctionScope:
     known: dict[str, PyValue] = field(default_factory=dict)
     arrays: dict[str, Local] = field(default_factory=dict)  # local arrays made so far
     depth: int = 0  # number of enclosing loops and branches
+    flag: str | None = None  # the local that is set where Python may raise; None: nobody asks
     facts: list[Expr] = field(default_factory=list)  # affine conditions that hold here
 
     def prove(self, wanted: Expr) -> bool:

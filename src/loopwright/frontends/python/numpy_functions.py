@@ -19,6 +19,7 @@ from loopwright.frontends.python.numpy_promotion import (
     select,
     unary,
 )
+from loopwright.frontends.python.python_errors import is_infinite, note
 from loopwright.frontends.python.python_values import (
     Either,
     PyValue,
@@ -26,6 +27,7 @@ from loopwright.frontends.python.python_values import (
     constant,
     convert,
     either,
+    on_sides,
     truth,
 )
 from loopwright.frontends.refusal import Refusal
@@ -78,10 +80,16 @@ def _of_sides(build: Callable[[Sequence[PyValue]], Value], args: Sequence[Value]
     """A function of values, applied to every combination of their sides."""
     for at, arg in enumerate(args):
         if isinstance(arg, Either):
-            one, other = (
-                _of_sides(build, (*args[:at], side, *args[at + 1 :])) for side in (arg.x, arg.y)
+            before, behind = args[:at], args[at + 1 :]
+            sides = on_sides(
+                arg.cond,
+                lambda side, before=before, behind=behind: _of_sides(  # type: ignore[misc]
+                    build, (*before, side, *behind)
+                ),
+                arg.x,
+                arg.y,
             )
-            return either(arg.cond, one, other)
+            return either(arg.cond, *sides)
     return build([arg for arg in args if isinstance(arg, PyValue)])
 
 
@@ -138,6 +146,7 @@ def _math(function: Callable[..., float], name: str, args: Sequence[PyValue]) ->
     if name == "pow":
         return binary("pow", *(PyValue(x, weak=True) for x in given))
     result = PyValue(Call(name, tuple(given)), weak=True)
+    note(lambda: is_infinite(result.expr))
     return _cast(INT64, True, [result]) if name in ("floor", "ceil", "trunc") else result
 
 

@@ -14,6 +14,7 @@ from loopwright.frontends.affine_check import why_not_affine
 from loopwright.frontends.constant_folding import negated
 from loopwright.frontends.python.exact_comparisons import exact_comparison
 from loopwright.frontends.python.merged_types import join
+from loopwright.frontends.python.python_errors import divides, grows, is_infinite, note
 from loopwright.frontends.python.python_values import (
     Either,
     PyValue,
@@ -26,12 +27,13 @@ from loopwright.frontends.python.python_values import (
 )
 from loopwright.frontends.refusal import Refusal
 from loopwright.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64, DType
-from loopwright.ir.expr import COMPARISONS, Binary, Cast, Const, Expr, Select, Unary
+from loopwright.ir.expr import COMPARISONS, Binary, Cast, Const, Expr, Select, Unary, cast
 from loopwright.ir.passed_nan import pass_over_nan
 
 __all__ = ["binary", "extreme", "select", "unary", "updated_extreme"]
 
 _INT8 = DTYPES["int8"]
+_SMALL = 1 << 20  # factors of sizes up to here keep sums of them inside int64
 _FOLD: dict[str, Callable[..., object]] = {
     "add": operator.add,
     "sub": operator.sub,
@@ -87,9 +89,26 @@ def _binary(op: str, x: PyValue, y: PyValue) -> PyValue:
         raise Refusal("LW104", "an integer is divided by the constant zero")
     if op in ("and", "or", "xor") and not dtype.is_integer:
         raise _no_operator(op, x, y, "only integers and booleans have bits")
+    if weak:
+        _note_operation(op, x.expr, y.expr)
     if op == "div" and not (dtype.is_float or dtype.is_complex):
         dtype = FLOAT64
     return PyValue(_combine(op, convert(x, dtype), convert(y, dtype)), weak)
+
+
+def _note_operation(op: str, x: Expr, y: Expr) -> None:
+    """Note where an operation on Python's numbers may raise, or leave int64.
+
+    Sums of loop variables and sizes stay inside: integer arguments that are large never get here.
+    """
+    if op in ("div", "floordiv", "mod"):
+        note(lambda: divides(x, y))
+    elif op in ("add", "sub", "mul") and x.dtype.is_exact and y.dtype.is_exact:
+        factors = [side.value for side in (x, y) if isinstance(side, Const)]
+        is_small = all(abs(number) <= _SMALL for number in factors)
+        both = _combine(op, cast(x, INT64), cast(y, INT64))
+        if why_not_affine(both) is not None or not is_small:
+            note(lambda: grows(op, x, y))
 
 
 def _is_zero(value: PyValue) -> bool:
@@ -184,9 +203,20 @@ def _power(x: PyValue, y: PyValue) -> PyValue:
             hint="convert the base to float, as in float(x) ** y",
         )
     base = convert(x, dtype)
+    if weak:
+        _note_power(base, convert(y, dtype))
     if exponent == 2:  # NumPy squares by multiplication, too
         return PyValue(_combine("mul", base, base), weak)
     return PyValue(Binary("pow", base, convert(y, dtype)), weak)
+
+
+def _note_power(base: Expr, exponent: Expr) -> None:
+    """Note where a power of Python's numbers may raise, be complex or leave int64."""
+    if base.dtype == INT64:
+        base, exponent = cast(base, FLOAT64), cast(exponent, FLOAT64)
+        note(lambda: grows("mul", Binary("pow", base, exponent), Const(1.0, FLOAT64)))
+    else:
+        note(lambda: is_infinite(Binary("pow", base, exponent)))
 
 
 def unary(op: str, x: Value) -> Value:
@@ -209,6 +239,8 @@ def _unary(op: str, x: PyValue) -> PyValue:
         fold: dict[str, Callable[..., int | float]]
         fold = {"neg": operator.neg, "abs": abs, "invert": operator.invert}
         return constant(fold[op](expr.value))
+    if x.weak and x.dtype == INT64 and op in ("neg", "abs"):
+        note(lambda: grows("add", expr, Const(0)))
     if op == "abs" and x.weak and why_not_affine(expr) is None:
         return PyValue(expr.max(Unary("neg", expr)), weak=True)  # affine, so bounds may use it
     return PyValue(Unary({"invert": "not"}.get(op, op), expr), x.weak)

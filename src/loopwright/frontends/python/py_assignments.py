@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from functools import reduce
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from loopwright.frontends.python.merged_types import (
 )
 from loopwright.frontends.python.name_resolution import FunctionScope
 from loopwright.frontends.python.py_expressions import PyExpressionReader
+from loopwright.frontends.python.python_errors import taken
 from loopwright.frontends.python.python_grammar import EXPRESSIONS, as_load
 from loopwright.frontends.python.python_values import (
     PyType,
@@ -26,12 +28,13 @@ from loopwright.frontends.python.python_values import (
     Value,
     constant,
     convert,
+    logical,
     parts,
 )
 from loopwright.frontends.refusal import Refusal, Reported
 from loopwright.frontends.source_tree import ArrayParam, Assign, Local, Node, ScalarParam
 from loopwright.frontends.tree_rewrites import fill_nest, split_selects
-from loopwright.ir.dtypes import FLOAT64, INT64, DType, dtype_of
+from loopwright.ir.dtypes import BOOL, FLOAT64, INT64, DType, dtype_of
 from loopwright.ir.expr import Const, Expr, Load
 from loopwright.ir.program import Access
 from loopwright.ir.visit import loads
@@ -160,8 +163,17 @@ class PyAssignmentReader:
                 saved[value] = PyValue(Load(local.name, (), local.dtype), one.weak)
             values[at] = saved.get(value, value)
             written.add(self._written(target))
-        nodes += [self._store_one(t, value, node) for t, value in zip(targets, values, strict=True)]
-        return nodes
+        stores = [self._store_one(t, value, node) for t, value in zip(targets, values, strict=True)]
+        return [*nodes, *self.noted(node), *stores]
+
+    def noted(self, node: ast.stmt) -> Sequence[Node]:
+        """The assignment that sets the flag where Python may raise, by what is noted so far."""
+        found, flag = taken(), self._scope.flag
+        if not found or flag is None:
+            return ()
+        raises = reduce(lambda x, y: logical("or", x, y), found)
+        either = logical("or", Load(flag, (), BOOL), raises)
+        return [self._node(Access(flag, (), BOOL), either, self._source.span(node))]
 
     def _written(self, target: ast.expr) -> str:
         """The unique name of the array or scalar that is assigned."""
@@ -252,7 +264,8 @@ class PyAssignmentReader:
             self._check_assignable(node.target.id)
         place = ast.copy_location(as_load(node.target), node.target)
         old, value = self._read.need(place, node.value)
-        return [self._store_one(node.target, self._read.operate(node.op, old, value), node)]
+        store = self._store_one(node.target, self._read.operate(node.op, old, value), node)
+        return [*self.noted(node), store]
 
 
 # -- local arrays: `T = np.zeros((n, m))` is a declaration and a nest that fills it ---------

@@ -20,6 +20,7 @@ from loopwright.frontends.python.function_source import FunctionSource
 from loopwright.frontends.python.merged_types import settled
 from loopwright.frontends.python.name_resolution import FunctionScope, NameResolver
 from loopwright.frontends.python.numpy_promotion import binary, unary, updated_extreme
+from loopwright.frontends.python.python_errors import guarded, noted
 from loopwright.frontends.python.python_grammar import (
     ACCEPTED,
     AFFINE,
@@ -127,7 +128,12 @@ class PyExpressionReader:
         match node:
             case ast.BoolOp(op=op, values=values):
                 name = "and" if isinstance(op, ast.And) else "or"
-                parts = [self._try_condition(value) for value in values]
+                parts = [self._try_condition(value) for value in values[:1]]
+                for value in values[1:]:
+                    since, before = noted(), parts[-1]
+                    parts.append(self._try_condition(value))
+                    if before is not None:
+                        guarded(before if name == "and" else negated(before), since)
                 found = [part for part in parts if part is not None]
                 if len(found) < len(parts):
                     raise Reported
@@ -221,7 +227,14 @@ class PyExpressionReader:
 
     def _choose(self, test: ast.expr, body: ast.expr, orelse: ast.expr) -> Value:
         cond = self._try_condition(test)
-        x, y = self.try_value(body), self.try_value(orelse)
+        since = noted()
+        x = self.try_value(body)
+        if cond is not None:
+            guarded(cond, since)
+        since = noted()
+        y = self.try_value(orelse)
+        if cond is not None:
+            guarded(negated(cond), since)
         if cond is None or x is None or y is None:
             raise Reported
         return choose(cond, x, y)

@@ -18,14 +18,17 @@ from loopwright.frontends.python.merged_types import join
 from loopwright.frontends.python.name_resolution import FunctionScope, assigned_names, loop_names
 from loopwright.frontends.python.py_assignments import PyAssignmentReader
 from loopwright.frontends.python.py_expressions import PyExpressionReader
+from loopwright.frontends.python.python_errors import collecting
 from loopwright.frontends.python.python_grammar import STATEMENTS
 from loopwright.frontends.python.python_values import PyType, PyValue, leaves
 from loopwright.frontends.refusal import Refusal, Reported
 from loopwright.frontends.source_tree import (
     ArrayParam,
+    Assign,
     ForLoop,
     IfElse,
     IntParam,
+    Local,
     Node,
     Param,
     ReturnValues,
@@ -39,6 +42,7 @@ from loopwright.frontends.tree_rewrites import (
     merge_branches,
     predicate_assignments,
 )
+from loopwright.ir.dtypes import BOOL
 from loopwright.ir.expr import Const, Expr, Var
 from loopwright.ir.program import Access
 
@@ -53,11 +57,12 @@ _MOST_PASSES = 16
 
 
 def parse_function(
-    function: Callable[..., object], argument_types: Sequence[ArgType]
+    function: Callable[..., object], argument_types: Sequence[ArgType], *, raises: bool = False
 ) -> SourceTree:
     """The SourceTree of a function for argument types, one per parameter in order.
 
-    Raises SourceError with every fault found. Types of locals are inferred by reading the body
+    With `raises` a flag is returned behind the result, which is set where Python may raise. Raises
+    SourceError with every fault found. Types of locals are inferred by reading the body
     until a fixed point, which takes a few passes.
     """
     source = read_source(function)
@@ -75,6 +80,7 @@ def parse_function(
             loop_names(source.definition.body),
             types,
         )
+        scope.flag = names.fresh("raises") if raises else None
         reader = PyStatementReader(source, captures, scope, faults)
         body = reader.block(source.definition.body)
         found = reader.assignments.types
@@ -87,18 +93,35 @@ def parse_function(
         reader.report_untyped()
     faults.raise_if_any()
     span = source.span(source.definition)
+    locals_, result = reader.assignments.locals(), reader.result
+    if scope.flag is not None:
+        flag = Local(scope.flag, BOOL, (), span)
+        target = Access(scope.flag, (), BOOL)
+        body = (Assign(target, Const(False, BOOL), span), *body)
+        locals_, result = (*locals_, flag), _with_flag(result, scope.flag)
     return eliminate_dead_locals(
         SourceTree(
             FreshNames().fresh(source.definition.name),
             params,
             sizes,
-            reader.assignments.locals(),
+            locals_,
             body,
-            reader.result,
+            result,
             captures.items(),
             span,
         )
     )
+
+
+def _with_flag(result: ReturnValues | None, flag: str) -> ReturnValues:
+    """What a function returns, and the flag; how many values there are says what it returns.
+
+    The flag alone: nothing. A value and the flag: that value. A flag on both ends: a tuple.
+    """
+    if result is None:
+        return ReturnValues((flag,), is_tuple=True)
+    names = (flag, *result.names, flag) if result.is_tuple else (*result.names, flag)
+    return ReturnValues(names, is_tuple=True)
 
 
 def _arguments(source: FunctionSource, given: int) -> list[ast.arg]:
@@ -187,7 +210,9 @@ class PyStatementReader:
 
     def _statement(self, node: ast.stmt) -> Sequence[Node]:
         try:
-            return self._accept(node)
+            with collecting(wanted=self._scope.flag is not None):
+                nodes = self._accept(node)
+                return [*self.assignments.noted(node), *nodes]
         except Refusal as refusal:
             self._read.report(refusal, node)
         except Reported:

@@ -11,11 +11,12 @@ sides differ it is an `Either`: operators are applied to both sides, until their
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
 from loopwright.frontends.constant_folding import folded_logical, negated, rounded_constant
+from loopwright.frontends.python.python_errors import guarded, narrows, note, noted
 from loopwright.frontends.refusal import Refusal
 from loopwright.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64, DType, dtype_of
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Select
@@ -36,6 +37,7 @@ __all__ = [
     "either",
     "leaves",
     "logical",
+    "on_sides",
     "parts",
     "truth",
 ]
@@ -49,6 +51,7 @@ WEAK: dict[DType, bool | int | float | complex] = {
     FLOAT64: 0.0,
     COMPLEX128: 0j,
 }
+Result = TypeVar("Result")
 _MOST_LEAVES = 16  # sides of one value
 
 
@@ -114,7 +117,20 @@ def each(change: Callable[[PyValue], Value], value: Value) -> Value:
         case PyValue():
             return change(value)
         case Either(cond=cond, x=x, y=y):
-            return either(cond, each(change, x), each(change, y))
+            return either(cond, *on_sides(cond, lambda side: each(change, side), x, y))
+
+
+def on_sides(
+    cond: Expr, change: Callable[[Value], Result], x: Value, y: Value
+) -> tuple[Result, Result]:
+    """`change` applied to both sides of a value; each side may raise only where it is chosen."""
+    since = noted()
+    one = change(x)
+    guarded(cond, since)
+    since = noted()
+    other = change(y)
+    guarded(negated(cond), since)
+    return one, other
 
 
 def either(cond: Expr, x: Value, y: Value) -> Value:
@@ -177,9 +193,10 @@ def convert(value: Value, dtype: DType) -> Expr:
     """The value as `dtype`, by NumPy's `astype`; constants are converted here and must fit."""
     match value:
         case PyValue(expr=expr):
+            note(lambda: narrows(expr, dtype))
             return _converted(expr, dtype)
         case Either(cond=cond, x=x, y=y):
-            one, other = convert(x, dtype), convert(y, dtype)
+            one, other = on_sides(cond, lambda side: convert(side, dtype), x, y)
             return one if one == other else Select(cond, one, other)
 
 
