@@ -51,6 +51,7 @@ def test_the_code_of_the_readme_runs(
         "tuning",
         "paths",
         "gravimetry",
+        "python",
     ],
 )
 def test_the_code_of_the_other_pages_runs(page: str, tmp_path: Path) -> None:

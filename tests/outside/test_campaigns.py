@@ -28,6 +28,7 @@ CASES = {
     "mesh_programs": (1, 2),
     "path_problems": (1, 8),
     "scalar_programs": (1, 24),
+    "operator_types": (1, 6),
 }
 if HUNTS:
     CASES = {name: (20 * groups, cases) for name, (groups, cases) in CASES.items()}

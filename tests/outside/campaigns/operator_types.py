@@ -26,7 +26,15 @@ import numpy as np
 
 import loopwright as lw
 from loopwright.frontends.python import argument_types, parse_function
-from loopwright.frontends.source_tree import ArrayParam, Assign, ForLoop, IfElse, IntParam, Node
+from loopwright.frontends.source_tree import (
+    ArrayParam,
+    Assign,
+    ForLoop,
+    IfElse,
+    IntParam,
+    Node,
+    SourceTree,
+)
 from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.evaluate import Given, compile_expr
 from loopwright.ir.memory import Cells
@@ -210,7 +218,7 @@ class Row:
 
     name: str
     holds: Callable[[Outcome], bool]
-    example: str  # a form, and the values of x and y that show the difference
+    example: tuple[str, str, str, Any, Any] | None  # a form, its types and values that differ
 
 
 def _is_python_int(value: Any) -> bool:
@@ -267,7 +275,8 @@ def _outside_domain(case: Outcome) -> bool:
     if _says(case.expected, "math domain", "math range", "nonnegative", "Numerical result"):
         return True
     if "**" in case.form.op and isinstance(case.value, complex):
-        return not isinstance(case.x, complex) and not isinstance(case.y, complex)
+        if not isinstance(case.x, complex) and not isinstance(case.y, complex):
+            return True
     word = case.form.op.rpartition(".")[2]
     if word not in ("exp", "log", "sin", "tanh", "log1p") and "**" not in case.form.op:
         return False
@@ -295,18 +304,47 @@ def _other_zero(case: Outcome) -> bool:
 
 
 def _outside(case: Outcome) -> bool:
+    """A subscript that Python counts from the end, or refuses; no form has one."""
     return isinstance(case.expected, IndexError)
 
 
 ROWS = (
-    Row("an integer beyond its type", _out_of_range, "r = x + y; uint8(200); 300"),
-    Row("Python's integers beyond 64 bits", _beyond_64_bits, "r = x + y; 2**62; 2**62"),
-    Row("Python's numbers divided by zero", _divided_by_zero, "r = x / y; 1.0; 0.0"),
-    Row("a float beyond an integer type", _float_to_integer, "r = int(x); nan; 0"),
-    Row("functions outside their domain", _outside_domain, "r = math.sqrt(x); -1.0; 0"),
-    Row("a name has one type", _one_type, "t = x; 0.1; float32(1)"),
-    Row("which of two zeros", _other_zero, "r = min(r, y); 0.0; -0.0"),
-    Row("subscripts outside the array", _outside, "r = a[i - 1]; 0; 0"),
+    Row(
+        "an integer beyond its type",
+        _out_of_range,
+        ("+", "uint8", "pyint", np.uint8(3), 256),
+    ),
+    Row(
+        "Python's integers beyond 64 bits",
+        _beyond_64_bits,
+        ("min + y", "pyint", "pyint", _TWO_63 - 1, _TWO_63 - 1),
+    ),
+    Row(
+        "Python's numbers divided by zero",
+        _divided_by_zero,
+        ("/", "pyfloat", "pyfloat", 1.0, 0.0),
+    ),
+    Row(
+        "a float beyond an integer type",
+        _float_to_integer,
+        ("int(x)", "float64", "float64", np.float64(math.nan), np.float64(0.0)),
+    ),
+    Row(
+        "functions outside their domain",
+        _outside_domain,
+        ("math.sqrt", "float32", "float32", np.float32(-2.5), np.float32(0.0)),
+    ),
+    Row(
+        "a name has one type",
+        _one_type,
+        ("a name of two types", "pyfloat", "float32", 0.1, np.float32(0.1)),
+    ),
+    Row(
+        "which of two zeros",
+        _other_zero,
+        ("min, updates", "float64", "float64", np.float64(0.0), np.float64(-0.0)),
+    ),
+    Row("subscripts outside the array", _outside, None),
 )
 EXCUSED: Counter[str] = Counter()  # row -> values that it has excused
 COUNTED: Counter[str] = Counter()  # values compared, forms refused
@@ -351,13 +389,15 @@ def _renamed(line: str, words: dict[str, str]) -> str:
     return found
 
 
-def _accepted(case: Case, arguments: Callable[[list[int]], tuple[Any, ...]]) -> list[int]:
-    """The forms of a case that are not refused."""
+def _accepted(
+    case: Case, arguments: Callable[[list[int]], tuple[Any, ...]]
+) -> tuple[list[int], Callable[..., Any], SourceTree] | None:
+    """The forms of a case that are not refused, their function, and its meaning."""
     forms = list(case["forms"])
     while forms:
         function = _define(forms, case["left"], case["right"])
         try:
-            parse_function(function, argument_types(arguments(forms)))
+            tree = parse_function(function, argument_types(arguments(forms)))
         except lw.SourceError as error:
             lines = {fault.span.line for fault in error.diagnostics}
             at, kept = 3, []
@@ -371,13 +411,12 @@ def _accepted(case: Case, arguments: Callable[[list[int]], tuple[Any, ...]]) -> 
                 raise
             forms = kept
             continue
-        break
-    return forms
+        return forms, function, tree
+    return None
 
 
-def _interpreter(function: Callable[..., Any], args: tuple[Any, ...]) -> Callable[..., None]:
+def _interpreter(tree: SourceTree) -> Callable[..., None]:
     """A function that evaluates the statements that the front end reads, one after the other."""
-    tree = parse_function(function, argument_types(args))
     (loop,) = tree.body
     assert isinstance(loop, ForLoop)
     steps = [_step(node) for node in loop.body]
@@ -457,11 +496,11 @@ def run(case: Case) -> list[Outcome]:
 
     # What Python has no meaning for is not compared: math.trunc of a NumPy integer.
     known = [k for k in case["forms"] if not all(isinstance(v, TypeError) for v in values[k])]
-    forms = _accepted({**case, "forms": known}, arguments)
-    if not forms:
+    accepted = _accepted({**case, "forms": known}, arguments)
+    if accepted is None:
         return []
-    function, first = _define(forms, left, right), arguments(forms)
-    road = lw.jit(race=False)(function) if case["compiled"] else _interpreter(function, first)
+    forms, function, tree = accepted
+    road = lw.jit(race=False)(function) if case["compiled"] else _interpreter(tree)
     wrong: list[Outcome] = []
     with np.errstate(all="ignore"):
         for given in calls:

@@ -25,6 +25,7 @@ from outside.campaigns import (
     contraction_programs,
     einsums,
     mesh_programs,
+    operator_types,
     path_problems,
     scalar_programs,
     sparse_formats,
@@ -40,6 +41,7 @@ MAKERS = {
     "mesh_programs": mesh_programs.campaign,
     "path_problems": path_problems.campaign,
     "scalar_programs": scalar_programs.campaign,
+    "operator_types": operator_types.campaign,
 }
 TURN = 10.0  # seconds that a campaign runs before it is another one's turn
 MOST_KEPT = 3  # faults of one kind that are shrunk and kept
