@@ -101,6 +101,7 @@ def test_the_code_of_the_guide_prints_reports(
         "tuning",
         "paths",
         "gravimetry",
+        "python",
     ],
 )
 def test_the_code_of_the_other_pages_runs(

@@ -84,7 +84,8 @@ def test_all_faults_are_told_at_once(files: tuple[Path, Path], capsys: Capture) 
 
 FINISHED = {
     "long file": "".join(
-        f"static const int number_{k} = {k}; /* {'x' * 60} */\n" for k in range(100_000 if in_all() else 10_000)  # 10 MB, 1 MB
+        f"static const int number_{k} = {k}; /* {'x' * 60} */\n"
+        for k in range(100_000 if in_all() else 10_000)  # 10 MB, 1 MB
     )
     + in_loop("a[i] = 1;"),
     "deep nest": region(

@@ -146,7 +146,7 @@ def test_tree_text() -> None:
                 if (i > 2) & (n != i):
                     s[] = s[] + A[i] * float32(x[])
                 else:
-                    A[i] = float32(B[i, 0] if A[i] > 0.0 else float64(n))
+                    A[i] = float32(B[i, 0]) if A[i] > 0.0 else float32(n)
             for i_1 in range(1, n):
                 if i_1 > 1:
                     A[i_1] = A[i_1 - 1]

@@ -30,6 +30,7 @@ CASES = {
     "path_problems": (1, 8),
     "scalar_programs": (1, 24),
     "pointer_programs": (1, 4),
+    "operator_types": (1, 6),
 }
 if HUNTS:
     CASES = {name: (20 * groups, cases) for name, (groups, cases) in CASES.items()}

@@ -33,12 +33,14 @@ from loopwright.analysis.update_statements import (
     factored_product,
     is_reorderable,
     loop_values,
+    operator_and_term,
     update_of,
 )
 from loopwright.analysis.value_flow import ForwardedProgram, forward_scalars
 from loopwright.ir.contraction import ACCUMULATOR, Contraction, LoopRange, Operand
 from loopwright.ir.expr import Expr, Load, Var
 from loopwright.ir.islkit import affine_map, isl
+from loopwright.ir.passed_nan import number_operator
 from loopwright.ir.program import (
     Access,
     DeclaredReduction,
@@ -116,7 +118,8 @@ def _description(found: Contraction) -> str:
     parts = (("batch", found.batch), ("i", found.i), ("j", found.j), ("p", found.p))
     bundles = [f"{name} = ({', '.join(x.name for x in loops)})" for name, loops in parts if loops]
     order = "" if not found.p else ", in any order" if found.reassoc else ", in source order"
-    plus = found.plus if isinstance(found.plus, str) else "a user's function"
+    named = found.plus if isinstance(found.plus, str) else number_operator(found.plus)
+    plus = named or "a user's function"
     text = f"of {expr_text(product)} by {plus} into {access_text(found.out)}"
     return f"{text}: {', '.join(bundles) or 'one element'}{order}"
 
@@ -217,8 +220,7 @@ def _candidate(analyses: _Analyses, statement: Statement) -> _Candidate:
     flow = analyses.flows[statement.write.array]
     chain = _unless_refused(reduction_chain(program, statement, ranges, flow))
     plus = reduction.plus
-    # The operators of a user are associative and commutative by their declaration.
-    reassoc = not isinstance(plus, str) or is_reorderable(plus, statement.write.dtype, program)
+    reassoc = is_reorderable(plus, statement.write.dtype, program)
     return _in_order(analyses, _Candidate(chain, reduction, chain.inner, reassoc))
 
 
@@ -227,10 +229,11 @@ def _reduction(program: Program, statement: Statement) -> DeclaredReduction:
     update = update_of(program, statement)
     if update is None:
         raise _Refused("not of the form x = x op e with an associative operator")
-    product = _unless_refused(factored_product(program, update.value, statement.iterators))
+    plus, term = operator_and_term(update)
+    product = _unless_refused(factored_product(program, term, statement.iterators))
     zero = identity(update.op, statement.write.dtype)
     factors = (product.left,) if product.right is None else (product.left, product.right)
-    return DeclaredReduction(update.op, product.times, zero, factors)
+    return DeclaredReduction(plus, product.times, zero, factors)
 
 
 def _in_order(analyses: _Analyses, candidate: _Candidate) -> _Candidate:

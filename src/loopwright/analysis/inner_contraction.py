@@ -38,7 +38,6 @@ from loopwright.ir.expr import Cast, Expr, Load, Var
 from loopwright.ir.islkit import isl
 from loopwright.ir.program import Access, Program, Role
 from loopwright.ir.visit import rewrite, substitute
-from loopwright.semirings import identity
 
 __all__ = ["inner_contraction"]
 
@@ -96,7 +95,7 @@ def _inner(program: Program, nest: ProductNest, loops: Sequence[str]) -> InnerCo
         nest.ranges,
         nest.guards,
         total.plus,
-        identity(total.plus, statement.write.dtype),
+        total.zero,
         tuple(products),
         statement.write,
         out,

@@ -22,6 +22,7 @@ from loopwright.analysis.update_statements import (
     FactoredProduct,
     factored_product,
     is_reorderable,
+    operator_and_term,
     update_of,
 )
 from loopwright.ir.contraction import LOOPS, AffineSubscripts, ElementIndex, Guard, LoopRange
@@ -32,6 +33,7 @@ from loopwright.ir.schedule_tree import band_name, band_nodes, bands_around
 from loopwright.ir.visit import names as names_in
 from loopwright.ir.visit import substitute
 from loopwright.lazy_dataclass import dataclass
+from loopwright.semirings import identity
 
 __all__ = [
     "NestStatement",
@@ -84,7 +86,8 @@ class ProductNest:
 class SumOfProducts:
     """`x = x plus product plus product ...`."""
 
-    plus: str
+    plus: str | Expr
+    zero: bool | int | float | complex  # identity of plus
     products: tuple[FactoredProduct, ...]  # each with two factors
 
 
@@ -271,7 +274,8 @@ def sum_of_products(
     update = update_of(program, statement)
     if update is None:
         return "not of the form x = x op e with an associative operator"
-    parts: list[Expr] = [update.value]
+    plus, term = operator_and_term(update)
+    parts: list[Expr] = [term]
     if update.op == "add" and is_reorderable("add", statement.write.dtype, program):
         parts = _summands(update.value)
     found: list[FactoredProduct] = []
@@ -282,7 +286,7 @@ def sum_of_products(
         if product.right is None:
             return "one array element only is accumulated"
         found.append(product)
-    return SumOfProducts(update.op, tuple(found))
+    return SumOfProducts(plus, identity(update.op, statement.write.dtype), tuple(found))
 
 
 def _summands(value: Expr) -> list[Expr]:

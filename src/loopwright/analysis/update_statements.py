@@ -15,6 +15,7 @@ from functools import reduce
 
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Binary, Call, Cast, Const, Expr, Load, Select, Unary
+from loopwright.ir.passed_nan import extreme_over_numbers, passed_term
 from loopwright.ir.program import Program, Statement
 from loopwright.ir.visit import loads, rewrite, walk
 from loopwright.ir.visit import names as names_in
@@ -34,6 +35,7 @@ __all__ = [
     "loop_values",
     "narrowed",
     "operands",
+    "operator_and_term",
     "update_of",
 ]
 
@@ -66,9 +68,12 @@ class Update:
     value: Expr
 
 
-def is_reorderable(op: str, dtype: DType, program: Program) -> bool:
-    """Whether `(x op y) op z = x op (y op z)` for all values, or the program allows it."""
-    return op in _EXACT_FOR_ALL or dtype.is_exact or program.reassoc
+def is_reorderable(op: str | Expr, dtype: DType, program: Program) -> bool:
+    """Whether `(x op y) op z = x op (y op z)` for all values, or the program allows it.
+
+    Operators that are expressions are so by declaration, or as `operator_and_term` makes them.
+    """
+    return not isinstance(op, str) or op in _EXACT_FOR_ALL or dtype.is_exact or program.reassoc
 
 
 def update_of(program: Program, statement: Statement) -> Update | None:
@@ -77,6 +82,14 @@ def update_of(program: Program, statement: Statement) -> Update | None:
     if found is None or statement.write.load() in walk(found.value):
         return None
     return found
+
+
+def operator_and_term(update: Update) -> tuple[str | Expr, Expr]:
+    """Operator and term of an update: the term itself where the operator passes over NaN."""
+    term = passed_term(update.op, update.value)
+    if term is None:
+        return update.op, update.value
+    return extreme_over_numbers(update.op, term.dtype), term
 
 
 def operands(program: Program, value: Expr) -> tuple[str, tuple[Expr, Expr]] | None:

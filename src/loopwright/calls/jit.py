@@ -46,6 +46,7 @@ __all__ = [
 ]
 
 OnUnsupported: TypeAlias = Literal["raise", "python"]
+ErrorModel: TypeAlias = Literal["numpy", "python"]
 Types: TypeAlias = tuple[ArgType, ...]
 
 _MOST_SIGNATURES = 256  # of one function
@@ -66,6 +67,7 @@ class JitFunction:
         plan: Plan | None = None,
         tune: str | float | None = None,
         race: bool | None = None,
+        error_model: ErrorModel = "numpy",
     ) -> None:
         functools.update_wrapper(self, function)
         self.py_func = function
@@ -80,7 +82,8 @@ class JitFunction:
             from loopwright.calls.tune_first import tuning_first  # lazy: almost nobody tunes
 
             self._tune = tuning_first(tune)
-        self._is_usual = cache and on_unsupported == "raise"
+        self.error_model = error_model
+        self._is_usual = cache and on_unsupported == "raise" and error_model == "numpy"
         self._found: BoundedCache[Types, Specialisation] = BoundedCache(_MOST_SIGNATURES)
         self._refused: BoundedCache[Types, None] = BoundedCache(_MOST_SIGNATURES)  # left to Python
         self._on_device: DeviceJit | None = None  # once it was called with arrays of a device
@@ -88,7 +91,7 @@ class JitFunction:
         self._count = code.co_argcount + code.co_kwonlyargcount
         self._has_stars = bool(code.co_flags & _STARS)
         self._native: NativeCalls | None = None
-        if _has_native_calls():
+        if error_model == "numpy" and _has_native_calls():
             self._native = NativeCalls(function, self._call)
             self._dispatch_words = self._native.words  # by this name native code finds them
 
@@ -130,7 +133,14 @@ class JitFunction:
                 found = self.specialise(*given)
             except ForeignArgument as error:
                 return self._call_foreign(given, error)
-            return found(given, self._threads())
+            return self._run(found, given)
+
+    def _run(self, code: Specialisation, given: tuple[Any, ...]) -> Any:
+        if self.error_model == "numpy":
+            return code(given, self._threads())
+        from loopwright.calls.python_errors import call_as_python  # lazy: few ask for it
+
+        return call_as_python(code, self.py_func, given, self._threads())
 
     def _call_foreign(self, given: tuple[Any, ...], error: ForeignArgument) -> Any:
         """A call with arrays of other libraries: results are arrays of theirs.
@@ -139,6 +149,11 @@ class JitFunction:
         """
         on_device = self._device_jit(given)
         if on_device is not None:
+            if self.error_model == "python":
+                raise UsageError(
+                    "error_model='python' takes no arrays of a device",
+                    hint="copies in this process's memory, or leave it out",
+                )
             return on_device(given)
         library = _library_of(given, error)
         return library.in_kind(self(*library.views(given, "argument")))
@@ -238,7 +253,9 @@ class JitFunction:
             log("recompile", lambda: self._occasion(types))
             if self._native is not None:
                 self._native.forget()
-            definition = JitDefinition(self.py_func, types, reassoc=self.reassoc)
+            definition = JitDefinition(
+                self.py_func, types, reassoc=self.reassoc, raises=self.error_model == "python"
+            )
             found = self._found[types] = Specialisation(
                 definition, target_machine(), self._plan, self._tune, self._race
             )
@@ -261,7 +278,7 @@ class JitFunction:
             except ForeignArgument as error:
                 return self._call_foreign(given, error)
             if types not in self._refused:
-                return self._compiled_or_refused(types)(given, self._threads())
+                return self._run(self._compiled_or_refused(types), given)
         except (SourceError, UsageError):
             pass
         return self.py_func(*args, **named)
@@ -335,6 +352,7 @@ def jit(
     plan: Plan | None = None,
     tune: str | float | None = None,
     race: bool | None = None,
+    error_model: ErrorModel = "numpy",
     **others: Any,
 ) -> Callable[[Callable[..., Any]], JitFunction]: ...
 
@@ -355,6 +373,7 @@ def jit(
     plan: Plan | None = None,
     tune: str | float | None = None,
     race: bool | None = None,
+    error_model: ErrorModel = "numpy",
     **others: Any,
 ) -> JitFunction | Callable[[Callable[..., Any]], JitFunction]:
     """Compile a function of plain loops over NumPy arrays. Usable bare or with arguments.
@@ -374,6 +393,11 @@ def jit(
     the faster code is kept and remembered; every bit of the results stays as it is. With
     `race=False` there is no race.
 
+    Where Python raises (an integer that a type does not hold, a Python number divided by zero, NaN
+    as an integer) compiled code goes on with what docs/python.md says. With `error_model="python"`
+    it raises what Python raises, and leaves the arrays as Python leaves them: what is written is
+    copied first, and Python runs a call again in which that may have happened.
+
     Of numba's options, `parallel=False` stands for one thread and `fastmath=True` for `reassoc`
     (nothing else of it is done: NaN and infinities keep their meaning); `cache=False` keeps the
     function out of the disk cache. `nogil`, `nopython` and `boundscheck` are taken and change
@@ -391,6 +415,11 @@ def jit(
     if on_unsupported not in ("raise", "python"):
         raise UsageError(
             "on_unsupported has two values", found=repr(on_unsupported), hint="'raise' or 'python'"
+        )
+
+    if error_model not in ("numpy", "python"):
+        raise UsageError(
+            "error_model has two values", found=repr(error_model), hint="'numpy' or 'python'"
         )
 
     chosen = None
@@ -420,6 +449,7 @@ def jit(
             plan=chosen,
             tune=tune,
             race=race,
+            error_model=error_model,
         )
 
     return compiled if function is None else compiled(function)
@@ -428,13 +458,14 @@ def jit(
 # -- the options of numba.jit on `jit`: what each one means here, or what to use in its place -----
 
 
-NUMBA_OPTIONS = ("parallel", "fastmath", "cache", "nogil", "nopython", "boundscheck")
+NUMBA_OPTIONS = (
+    "parallel", "fastmath", "cache", "nogil", "nopython", "boundscheck", "error_model",
+)  # fmt: skip
 
 # Options that mean nothing here, with what a user of them wants to know.
 _INSTEAD = {
     "forceobj": "on_unsupported='python' runs in Python what cannot be compiled",
     "looplift": "on_unsupported='python' runs in Python what cannot be compiled",
-    "error_model": "leave it out: numbers divided by zero give what NumPy gives",
     "locals": "leave it out: types follow from the arguments of each call",
     "inline": "leave it out, and write what the function computes where it is called",
     "forceinline": "leave it out, and write what the function computes where it is called",

@@ -28,14 +28,20 @@ class JitDefinition:
     """A function for one tuple of argument types."""
 
     def __init__(
-        self, function: FunctionType, types: tuple[ArgType, ...], *, reassoc: bool
+        self,
+        function: FunctionType,
+        types: tuple[ArgType, ...],
+        *,
+        reassoc: bool,
+        raises: bool = False,
     ) -> None:
         self.reassoc = reassoc
         self.captured: tuple[tuple[str, object], ...] = ()  # outer names, the values they had
         self._function = function
         self._types = types
+        self._raises = raises  # whether a flag behind the result says that Python may raise
         self._tree: SourceTree | None = None
-        self._text = _text(function, types, reassoc)
+        self._text = _text(function, types, reassoc, raises)
 
     def __str__(self) -> str:
         return f"definition of '{self._function.__qualname__}'"
@@ -47,7 +53,7 @@ class JitDefinition:
             # lazy: a known function is called without being read
             from loopwright.frontends.python.py_statements import parse_function
 
-            self._tree = parse_function(self._function, self._types)
+            self._tree = parse_function(self._function, self._types, raises=self._raises)
             self.captured = self._tree.captured
         return self._tree
 
@@ -88,9 +94,14 @@ class JitDefinition:
         return None if values is None else f"{self._text} {names} {values}"
 
 
-def _text(function: FunctionType, types: tuple[ArgType, ...], reassoc: bool) -> str | None:
+def _text(
+    function: FunctionType, types: tuple[ArgType, ...], reassoc: bool, raises: bool
+) -> str | None:
     text = definition_text(function)
-    return None if text is None else f"definition {text} {[tuple(x) for x in types]} {reassoc}"
+    if text is None:
+        return None
+    word = " raises" if raises else ""
+    return f"definition {text} {[tuple(x) for x in types]} {reassoc}{word}"
 
 
 def _summary(data: Any) -> FunctionSummary | None:

@@ -178,6 +178,12 @@ class Specialisation:
         """The arguments that the function writes."""
         return self._signature.written
 
+    @property
+    def written_places(self) -> tuple[int, ...]:
+        """The positions of the arguments that the function writes."""
+        names = [argument.name for argument in self.summary.arguments]
+        return tuple(names.index(name) for name in self._signature.written if name in names)
+
     # -- knowledge --------------------------------------------------------------------------------
 
     def _recalled(self) -> FunctionSummary | None:

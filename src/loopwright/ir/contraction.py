@@ -220,7 +220,7 @@ class InnerContraction:
     outer: tuple[str, ...]  # names that stand for the loops around, outermost first
     ranges: tuple[LoopRange, ...]  # of LOOPS, over `outer` and the parameters; all values occur
     guards: tuple[Guard, ...]  # further conditions on the points that are executed
-    plus: str
+    plus: str | Expr
     zero: bool | int | float | complex  # identity of plus
     products: tuple[InnerProduct, ...]
     out: Access  # as the first statement of the nest has it

@@ -102,10 +102,14 @@ def _number(value: Number) -> Json:
             return [value.real.hex(), value.imag.hex()]
 
 
+def _operator(operator: str | Expr) -> Json:
+    return operator if isinstance(operator, str) else to_json(operator)
+
+
 def _contraction(found: Contraction) -> Json:
     return {
         "statement": found.statement,
-        "operators": [found.plus, found.times],
+        "operators": [_operator(found.plus), _operator(found.times)],
         "zero": _number(found.zero),
         "dtype": found.dtype.name,
         "bundles": [_list(loops) for loops in (found.batch, found.i, found.j, found.p)],
@@ -157,7 +161,7 @@ def read_contraction(data: Json) -> Contraction:
     match data:
         case {
             "statement": str(statement),
-            "operators": [str(plus), str(times)],
+            "operators": [plus, times],
             "zero": zero,
             "dtype": dtype,
             "bundles": [list(batch), list(i), list(j), list(p)],
@@ -168,11 +172,11 @@ def read_contraction(data: Json) -> Contraction:
             "final": final,
             "reassoc": bool(reassoc),
             "covers": list(covers),
-        } if {plus, times} <= BINARY_OPS.keys() and all(isinstance(s, str) for s in covers):
+        } if all(isinstance(s, str) for s in covers):
             return Contraction(
                 statement,
-                plus,
-                times,
+                _read_operator(plus),
+                _read_operator(times),
                 _value(zero),
                 _dtype(dtype),
                 tuple(map(_loop, batch)),
@@ -188,6 +192,14 @@ def read_contraction(data: Json) -> Contraction:
                 covers=tuple(covers),
             )
     raise Malformed("a contraction", data)
+
+
+def _read_operator(data: Json) -> str | Expr:
+    if not isinstance(data, str):
+        return read_expr(data)
+    if data not in BINARY_OPS:
+        raise Malformed("an operator", data)
+    return data
 
 
 def variant_to_json(variant: KernelVariant | GridVariant | ElementsVariant) -> Json:

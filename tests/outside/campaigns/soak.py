@@ -26,6 +26,7 @@ from outside.campaigns import (
     einsums,
     memory_safety,
     mesh_programs,
+    operator_types,
     path_problems,
     pointer_programs,
     scalar_programs,
@@ -44,6 +45,7 @@ MAKERS = {
     "path_problems": path_problems.campaign,
     "scalar_programs": scalar_programs.campaign,
     "pointer_programs": pointer_programs.campaign,
+    "operator_types": operator_types.campaign,
 }
 TURN = 10.0  # seconds that a campaign runs before it is another one's turn
 MOST_KEPT = 3  # faults of one kind that are shrunk and kept

@@ -1,11 +1,9 @@
 """The front end for naive Python loops: a function and argument types to a SourceTree.
 
 Accepted are for loops over range with affine bounds, ifs on affine conditions, assignments to array
-elements and local scalars, and expressions of numbers; types follow NumPy 2. What differs from
-plain Python: integers are int64 and wrap around; a local scalar has one type, the common type of
-all its assignments, as have both sides of a conditional expression and the arguments of min and
-max (which give nan where one of them is nan); a subscript below zero counts from the end only
-where it is a constant; both sides of a conditional expression on data stay inside the arrays.
+elements and local scalars, and expressions of numbers; types and values are those of NumPy 2 and
+Python. What differs is the table of docs/python.md: its rows are predicates of the campaign
+`operator_types`, and nothing else may differ.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import numpy as np
 
 from loopwright.frontends.fresh_names import FreshNames
 from loopwright.frontends.python.fingerprint import MISSING, ArgType, Captures
-from loopwright.frontends.python.numpy_promotion import PyType, PyValue, constant
+from loopwright.frontends.python.python_values import PyType, PyValue, constant
 from loopwright.frontends.refusal import Refusal, Reported, did_you_mean
 from loopwright.frontends.source_tree import ArrayParam, IntParam, Local, Param
 from loopwright.ir.dtypes import DTYPES
@@ -39,6 +39,7 @@ class FunctionScope:
     known: dict[str, PyValue] = field(default_factory=dict)
     arrays: dict[str, Local] = field(default_factory=dict)  # local arrays made so far
     depth: int = 0  # number of enclosing loops and branches
+    flag: str | None = None  # the local that is set where Python may raise; None: nobody asks
     facts: list[Expr] = field(default_factory=list)  # affine conditions that hold here
 
     def prove(self, wanted: Expr) -> bool:

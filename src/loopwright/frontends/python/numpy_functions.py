@@ -14,13 +14,21 @@ from functools import partial, reduce
 import numpy as np
 
 from loopwright.frontends.python.numpy_promotion import (
-    PyValue,
     binary,
+    extreme,
+    select,
+    unary,
+)
+from loopwright.frontends.python.python_errors import is_infinite, note
+from loopwright.frontends.python.python_values import (
+    Either,
+    PyValue,
+    Value,
     constant,
     convert,
-    select,
+    either,
+    on_sides,
     truth,
-    unary,
 )
 from loopwright.frontends.refusal import Refusal
 from loopwright.ir.check_expr import FUNCTION_KINDS
@@ -29,7 +37,7 @@ from loopwright.ir.expr import FUNCTIONS, REAL_ONLY, Call, Const
 from loopwright.lazy_dataclass import dataclass
 from loopwright.memo import IdentityMap
 
-__all__ = ["ACCEPTED", "call", "is_known", "part"]
+__all__ = ["ACCEPTED", "call", "extreme_of", "is_known", "part"]
 
 _ANY = 255  # stands for any number of arguments
 
@@ -40,7 +48,7 @@ class _Function:
 
     least: int
     most: int
-    build: Callable[[Sequence[PyValue]], PyValue]
+    build: Callable[[Sequence[PyValue]], Value]
 
 
 def is_known(function: object) -> bool:
@@ -48,7 +56,7 @@ def is_known(function: object) -> bool:
     return function in _TABLE
 
 
-def call(function: object, name: str, args: Sequence[PyValue]) -> PyValue:
+def call(function: object, name: str, args: Sequence[Value]) -> Value:
     """The value of `function(*args)` for a known function."""
     found = _TABLE[function]
     if not found.least <= len(args) <= found.most:
@@ -58,7 +66,31 @@ def call(function: object, name: str, args: Sequence[PyValue]) -> PyValue:
             f"'{name}' takes {least} argument{'s' if found.least != 1 else ''}",
             found=str(len(args)),
         )
-    return found.build(args)
+    if function in _EXTREMES:
+        return reduce(partial(extreme, _EXTREMES[function]), args)
+    return _of_sides(found.build, args)
+
+
+def extreme_of(function: object) -> str | None:
+    """ "min" or "max" for Python's functions of these names."""
+    return _EXTREMES.get(function)
+
+
+def _of_sides(build: Callable[[Sequence[PyValue]], Value], args: Sequence[Value]) -> Value:
+    """A function of values, applied to every combination of their sides."""
+    for at, arg in enumerate(args):
+        if isinstance(arg, Either):
+            before, behind = args[:at], args[at + 1 :]
+            sides = on_sides(
+                arg.cond,
+                lambda side, before=before, behind=behind: _of_sides(  # type: ignore[misc]
+                    build, (*before, side, *behind)
+                ),
+                arg.x,
+                arg.y,
+            )
+            return either(arg.cond, *sides)
+    return build([arg for arg in args if isinstance(arg, PyValue)])
 
 
 def part(name: str, value: PyValue) -> PyValue:
@@ -68,17 +100,14 @@ def part(name: str, value: PyValue) -> PyValue:
     return value if name == "real" else PyValue(convert(constant(0), value.dtype), value.weak)
 
 
-def _strong(value: PyValue) -> PyValue:
+def _strong(value: Value) -> PyValue:
     """The value as a NumPy scalar, which NumPy functions return for Python numbers too."""
+    assert isinstance(value, PyValue)  # operators give numbers of one type for such
     return PyValue(value.expr)
 
 
-def _operator(op: str, args: Sequence[PyValue]) -> PyValue:
+def _operator(op: str, args: Sequence[PyValue]) -> Value:
     return _strong(binary(op, *args))
-
-
-def _extremum(op: str, args: Sequence[PyValue]) -> PyValue:
-    return reduce(partial(binary, op), args)
 
 
 def _resolved(ufunc: np.ufunc, args: Sequence[PyValue]) -> DType:
@@ -106,7 +135,7 @@ def _numpy_abs(ufunc: np.ufunc, args: Sequence[PyValue]) -> PyValue:
     return _strong(unary("abs", PyValue(convert(args[0], _resolved(ufunc, args)))))
 
 
-def _math(function: Callable[..., float], name: str, args: Sequence[PyValue]) -> PyValue:
+def _math(function: Callable[..., float], name: str, args: Sequence[PyValue]) -> Value:
     given = [convert(a, FLOAT64) for a in args]
     constants = [x.value for x in given if isinstance(x, Const)]
     if len(constants) == len(given):
@@ -117,6 +146,7 @@ def _math(function: Callable[..., float], name: str, args: Sequence[PyValue]) ->
     if name == "pow":
         return binary("pow", *(PyValue(x, weak=True) for x in given))
     result = PyValue(Call(name, tuple(given)), weak=True)
+    note(lambda: is_infinite(result.expr))
     return _cast(INT64, True, [result]) if name in ("floor", "ceil", "trunc") else result
 
 
@@ -126,7 +156,7 @@ def _cast(dtype: DType, weak: bool, args: Sequence[PyValue]) -> PyValue:
     return PyValue(convert(args[0], dtype), weak)
 
 
-def _fabs(args: Sequence[PyValue]) -> PyValue:
+def _fabs(args: Sequence[PyValue]) -> Value:
     return unary("abs", PyValue(convert(args[0], FLOAT64), weak=True))
 
 
@@ -134,11 +164,15 @@ def _where(args: Sequence[PyValue]) -> PyValue:
     return _strong(select(truth(args[0]), args[1], args[2]))
 
 
+def _of_two_types(args: Sequence[PyValue]) -> Value:
+    raise AssertionError("min and max take values as they are")
+
+
 def _rows() -> dict[object, _Function]:
     """The table of accepted functions, by object."""
     rows: dict[object, _Function] = {
-        builtins.min: _Function(2, _ANY, partial(_extremum, "min")),
-        builtins.max: _Function(2, _ANY, partial(_extremum, "max")),
+        builtins.min: _Function(2, _ANY, _of_two_types),
+        builtins.max: _Function(2, _ANY, _of_two_types),
         builtins.abs: _Function(1, 1, lambda args: unary("abs", args[0])),
         builtins.pow: _Function(2, 2, lambda args: binary("pow", *args)),
         math.fabs: _Function(1, 1, _fabs),
@@ -182,6 +216,7 @@ _NUMPY_NAMES = {
     "atan2": "arctan2",
     "remainder": "",
 }
+_EXTREMES: IdentityMap[object, str] = IdentityMap([(min, "min"), (max, "max")])
 _ROWS = _rows()
 # By identity: a captured object need not be hashable, and its __eq__ may be arbitrary.
 _TABLE: IdentityMap[object, _Function] = IdentityMap(_ROWS.items())

@@ -1,49 +1,39 @@
-"""Typed values of Python expressions, with NumPy's rules of type promotion (NEP 50).
+"""Operators on typed values of Python expressions, with NumPy's type promotion (NEP 50).
 
-A value is strong (an array element, a NumPy scalar) or weak (a Python number). Weak values yield
-to the dtype of the other operand as NEP 50 says: `float32 + 1.5` stays float32. Python's own
-integers are unbounded; here they are int64 and wrap around.
+Comparisons of integers are exact, min and max have Python's meaning; everything else converts its
+operands to NumPy's common type first.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
-
-import numpy as np
+from collections.abc import Callable
+from functools import partial
 
 from loopwright.frontends.affine_check import why_not_affine
-from loopwright.frontends.constant_folding import folded_logical, rounded_constant
+from loopwright.frontends.constant_folding import negated
+from loopwright.frontends.python.exact_comparisons import exact_comparison
+from loopwright.frontends.python.merged_types import join
+from loopwright.frontends.python.python_errors import divides, grows, is_infinite, note
+from loopwright.frontends.python.python_values import (
+    Either,
+    PyValue,
+    Value,
+    constant,
+    convert,
+    each,
+    either,
+    truth,
+)
 from loopwright.frontends.refusal import Refusal
-from loopwright.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64, DType, dtype_of
-from loopwright.ir.expr import COMPARISONS, Binary, Cast, Const, Expr, Select, Unary
-from loopwright.ir.visit import loads
-from loopwright.lazy_dataclass import dataclass
+from loopwright.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64, DType
+from loopwright.ir.expr import COMPARISONS, Binary, Cast, Const, Expr, Select, Unary, cast
+from loopwright.ir.passed_nan import pass_over_nan
 
-__all__ = [
-    "PyType",
-    "PyValue",
-    "binary",
-    "choose",
-    "constant",
-    "convert",
-    "join",
-    "logical",
-    "select",
-    "truth",
-    "unary",
-]
+__all__ = ["binary", "extreme", "select", "unary", "updated_extreme"]
 
-PyType: TypeAlias = tuple[DType, bool]  # dtype, and whether the value is weak (a Python number)
-_INT8, _COMPLEX128 = DTYPES["int8"], DTYPES["complex128"]
-# Python's own types, lowest first, as dtypes; and a NumPy stand-in of each that promotes weakly.
-_WEAK: dict[DType, bool | int | float | complex] = {
-    BOOL: False,
-    INT64: 0,
-    FLOAT64: 0.0,
-    _COMPLEX128: 0j,
-}
+_INT8 = DTYPES["int8"]
+_SMALL = 1 << 20  # factors of sizes up to here keep sums of them inside int64
 _FOLD: dict[str, Callable[..., object]] = {
     "add": operator.add,
     "sub": operator.sub,
@@ -74,84 +64,23 @@ _PRINTED = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class PyValue:
-    """A typed expression that may be a Python number."""
-
-    expr: Expr
-    weak: bool = False
-
-    @property
-    def dtype(self) -> DType:
-        return self.expr.dtype
-
-    @property
-    def type(self) -> PyType:
-        return self.dtype, self.weak
-
-    def __str__(self) -> str:
-        names = {"bool": "bool", "int64": "int", "float64": "float", "complex128": "complex"}
-        return names[self.dtype.name] if self.weak else self.dtype.name
-
-
-def constant(value: bool | int | float | complex | np.generic) -> PyValue:
-    """A literal or a captured number; NumPy scalars are strong."""
-    if isinstance(value, np.generic):
-        return PyValue(Const(value.item(), dtype_of(value.dtype)))
-    for kind, dtype in zip((bool, int, float, complex), _WEAK, strict=True):
-        if isinstance(value, kind):
-            return PyValue(_const(value, dtype), weak=True)
-    raise AssertionError(f"not a number: {value!r}")
-
-
-def join(types: Sequence[PyType]) -> PyType:
-    """The common type of operands."""
-    if all(weak for _, weak in types):
-        order = list(_WEAK)
-        return max((dtype for dtype, _ in types), key=order.index), True
-    found = np.result_type(*(_WEAK[dtype] if weak else dtype.numpy for dtype, weak in types))
-    return dtype_of(found), False
-
-
-def convert(value: PyValue, dtype: DType) -> Expr:
-    """The value as `dtype`, by NumPy's `astype`; constants are converted here and must fit."""
-    if value.dtype == dtype:
-        return value.expr
-    if value.dtype.is_complex and not dtype.is_complex:
-        raise Refusal(
-            "LW109",
-            f"a complex value is used where {dtype} is needed",
-            hint="take its .real or .imag part, or abs() of it",
-        )
-    if isinstance(value.expr, Const):
-        return _const(value.expr.value, dtype)
-    return Cast(value.expr, dtype)
-
-
-def _const(value: bool | int | float | complex, dtype: DType) -> Const:
-    """The constant `value` of type `dtype`, rounded to it."""
-    if dtype == BOOL:
-        return Const(bool(value), dtype)
-    if dtype.is_integer:
-        assert not isinstance(value, complex)
-        limits = np.iinfo(dtype.name)
-        # Fractions are truncated as by astype; infinities and nan do not fit.
-        whole = int(value) if abs(value) < float("inf") else limits.max + 1
-        if not limits.min <= whole <= limits.max:
-            raise Refusal("LW104", f"the constant {value} does not fit {dtype}")
-        return Const(whole, dtype)
-    return rounded_constant(value, dtype)
-
-
-def binary(op: str, x: PyValue, y: PyValue) -> PyValue:
+def binary(op: str, x: Value, y: Value) -> Value:
     """`x op y` for an operator of BINARY_OPS, with NumPy's result type."""
+    if isinstance(x, Either):
+        return each(lambda side: binary(op, side, y), x)
+    if isinstance(y, Either):
+        return each(lambda side: binary(op, x, side), y)
+    return _binary(op, x, y)
+
+
+def _binary(op: str, x: PyValue, y: PyValue) -> PyValue:
     if x.weak and y.weak and isinstance(x.expr, Const) and isinstance(y.expr, Const):
         return _folded(op, x.expr.value, y.expr.value)
     if op == "pow":
         return _power(x, y)
     dtype, weak = join((x.type, y.type))
     if op in COMPARISONS:
-        return _comparison(op, x, y, dtype, weak)
+        return PyValue(_comparison(op, x, y, dtype), weak)
     if dtype == BOOL:
         return _boolean(op, x, y, weak)
     if dtype.is_complex and op in ("floordiv", "mod", "min", "max"):
@@ -160,9 +89,26 @@ def binary(op: str, x: PyValue, y: PyValue) -> PyValue:
         raise Refusal("LW104", "an integer is divided by the constant zero")
     if op in ("and", "or", "xor") and not dtype.is_integer:
         raise _no_operator(op, x, y, "only integers and booleans have bits")
+    if weak:
+        _note_operation(op, x.expr, y.expr)
     if op == "div" and not (dtype.is_float or dtype.is_complex):
         dtype = FLOAT64
     return PyValue(_combine(op, convert(x, dtype), convert(y, dtype)), weak)
+
+
+def _note_operation(op: str, x: Expr, y: Expr) -> None:
+    """Note where an operation on Python's numbers may raise, or leave int64.
+
+    Sums of loop variables and sizes stay inside: integer arguments that are large never get here.
+    """
+    if op in ("div", "floordiv", "mod"):
+        note(lambda: divides(x, y))
+    elif op in ("add", "sub", "mul") and x.dtype.is_exact and y.dtype.is_exact:
+        factors = [side.value for side in (x, y) if isinstance(side, Const)]
+        is_small = all(abs(number) <= _SMALL for number in factors)
+        both = _combine(op, cast(x, INT64), cast(y, INT64))
+        if why_not_affine(both) is not None or not is_small:
+            note(lambda: grows(op, x, y))
 
 
 def _is_zero(value: PyValue) -> bool:
@@ -211,14 +157,11 @@ def _no_operator(op: str, x: PyValue, y: PyValue, hint: str = "") -> Refusal:
     return Refusal("LW103", f"'{name}' is not defined for {x} and {y}", hint=hint)
 
 
-def _comparison(op: str, x: PyValue, y: PyValue, dtype: DType, weak: bool) -> PyValue:
+def _comparison(op: str, x: PyValue, y: PyValue, dtype: DType) -> Expr:
     if dtype.is_complex and op not in ("eq", "ne"):
         raise _no_operator(op, x, y)
-    try:
-        left, right = convert(x, dtype), convert(y, dtype)
-    except Refusal:  # a constant beyond the range of the other operand's type
-        left, right = convert(x, INT64), convert(y, INT64)
-    return PyValue(Binary(op, left, right), weak)
+    exact = exact_comparison(op, x, y)
+    return Binary(op, convert(x, dtype), convert(y, dtype)) if exact is None else exact
 
 
 def _boolean(op: str, x: PyValue, y: PyValue, weak: bool) -> PyValue:
@@ -228,7 +171,7 @@ def _boolean(op: str, x: PyValue, y: PyValue, weak: bool) -> PyValue:
     if op in ("min", "max"):
         return PyValue(Binary("and" if op == "min" else "or", x.expr, y.expr), weak)
     if weak:
-        return binary(op, _as_int(x), _as_int(y))
+        return _binary(op, _as_int(x), _as_int(y))
     match op:
         case "add":
             return PyValue(Binary("or", x.expr, y.expr))
@@ -260,13 +203,28 @@ def _power(x: PyValue, y: PyValue) -> PyValue:
             hint="convert the base to float, as in float(x) ** y",
         )
     base = convert(x, dtype)
+    if weak:
+        _note_power(base, convert(y, dtype))
     if exponent == 2:  # NumPy squares by multiplication, too
         return PyValue(_combine("mul", base, base), weak)
     return PyValue(Binary("pow", base, convert(y, dtype)), weak)
 
 
-def unary(op: str, x: PyValue) -> PyValue:
+def _note_power(base: Expr, exponent: Expr) -> None:
+    """Note where a power of Python's numbers may raise, be complex or leave int64."""
+    if base.dtype == INT64:
+        base, exponent = cast(base, FLOAT64), cast(exponent, FLOAT64)
+        note(lambda: grows("mul", Binary("pow", base, exponent), Const(1.0, FLOAT64)))
+    else:
+        note(lambda: is_infinite(Binary("pow", base, exponent)))
+
+
+def unary(op: str, x: Value) -> Value:
     """`op x` for "neg", "pos", "abs", and "invert" (Python's ~)."""
+    return each(partial(_unary, op), x)
+
+
+def _unary(op: str, x: PyValue) -> PyValue:
     if x.dtype == BOOL and not x.weak and op in ("neg", "pos"):
         sign = "-" if op == "neg" else "+"
         raise Refusal("LW103", f"'{sign}' is not defined for bool", hint="'not' negates a boolean")
@@ -281,58 +239,68 @@ def unary(op: str, x: PyValue) -> PyValue:
         fold: dict[str, Callable[..., int | float]]
         fold = {"neg": operator.neg, "abs": abs, "invert": operator.invert}
         return constant(fold[op](expr.value))
+    if x.weak and x.dtype == INT64 and op in ("neg", "abs"):
+        note(lambda: grows("add", expr, Const(0)))
     if op == "abs" and x.weak and why_not_affine(expr) is None:
         return PyValue(expr.max(Unary("neg", expr)), weak=True)  # affine, so bounds may use it
     return PyValue(Unary({"invert": "not"}.get(op, op), expr), x.weak)
 
 
-def truth(value: PyValue) -> Expr:
-    """`bool(value)` as an expression."""
-    if value.dtype == BOOL:
-        return value.expr
-    if isinstance(value.expr, Const):
-        return Const(bool(value.expr.value), BOOL)
-    return Binary("ne", value.expr, _const(0, value.dtype))
+# -- values of one side or another ------------------------------------------------------------
 
 
-def select(cond: Expr, x: PyValue, y: PyValue) -> PyValue:
-    """`x if cond else y`; a constant condition is folded."""
+def select(cond: Expr, x: Value, y: Value) -> Value:
+    """`np.where(cond, x, y)`: both sides have NumPy's common type."""
+    if isinstance(x, Either):
+        return each(lambda side: select(cond, side, y), x)
+    if isinstance(y, Either):
+        return each(lambda side: select(cond, x, side), y)
+    dtype, _ = join((x.type, y.type))
+    one, other = convert(x, dtype), convert(y, dtype)
     if isinstance(cond, Const):
-        return x if cond.value else y
-    dtype, weak = join((x.type, y.type))
-    return PyValue(Select(cond, convert(x, dtype), convert(y, dtype)), weak)
+        return PyValue(one if cond.value else other)
+    return PyValue(Select(cond, one, other))
 
 
-# -- conditions -----------------------------------------------------------------------------
+_REPLACES = {"min": "lt", "max": "gt"}
 
 
-def logical(op: str, x: Expr, y: Expr) -> Expr:
-    """`x and y` or `x or y` of conditions, constants folded."""
-    known = folded_logical(op, x, y)
-    return Binary(op, x, y) if known is None else known
+def extreme(op: str, x: Value, y: Value) -> Value:
+    """Python's `min(x, y)` or `max(x, y)`: x, unless y is less or greater.
 
-
-def choose(cond: Expr, x: PyValue, y: PyValue) -> PyValue:
-    """`x if cond else y`, tested on the affine parts of the condition first.
-
-    `A[i-1] if i > 0 and A[i-1] > 0 else 0.0` reads no element outside A: statements are split
-    at affine conditions, and what remains of the condition is evaluated only where they hold.
+    So of equal values, and where one is NaN, the first is kept; each has the type it comes with.
     """
-    if not _is_mixed(cond):
-        return select(cond, x, y)
-    match cond:
-        case Binary(op="and", x=left, y=right):
-            return choose(left, choose(right, x, y), y)
-        case Binary(op="or", x=left, y=right):
-            return choose(left, x, choose(right, x, y))
-        case _:
-            return select(cond, x, y)
+    if isinstance(x, PyValue) and isinstance(y, PyValue):
+        if x.dtype.is_complex or y.dtype.is_complex:
+            raise _no_operator(op, x, y)
+        if x.weak and y.weak and isinstance(x.expr, Const) and isinstance(y.expr, Const):
+            return _folded(op, x.expr.value, y.expr.value)
+        if x.dtype == y.dtype and x.dtype.is_exact:
+            word = op if x.dtype != BOOL else {"min": "and", "max": "or"}[op]
+            both = _combine(word, x.expr, y.expr)
+            if x.weak == y.weak:
+                return PyValue(both, x.weak)
+            replaced = truth(_binary(_REPLACES[op], y, x))
+            is_weak = replaced if y.weak else negated(replaced)
+            return either(is_weak, PyValue(both, weak=True), PyValue(both))
+    return either(truth(binary(_REPLACES[op], y, x)), y, x)
 
 
-def _is_mixed(cond: Expr) -> bool:
-    """Whether a condition combines parts that load from memory with parts that do not."""
-    match cond:
-        case Binary(op="and" | "or", x=x, y=y):
-            return _is_mixed(x) or _is_mixed(y) or bool(loads(x)) != bool(loads(y))
-        case _:
-            return False
+def updated_extreme(op: str, own: Value, value: Value) -> Value:
+    """`own = min(own, value)`, or max, as a reduction: a NaN among the values is passed over.
+
+    So does Python, whose NaN is never less; an element that is NaN itself stays. Which of two zeros
+    remains is left open, so that the values may be taken in any order.
+    """
+    if isinstance(own, Either):
+        return extreme(op, own, value)
+    if isinstance(value, PyValue) and value.weak and isinstance(value.expr, Const):
+        value = value if value.dtype.is_complex else PyValue(convert(value, own.dtype), own.weak)
+    if not isinstance(value, PyValue) or not own.dtype.is_float or value.dtype != own.dtype:
+        return extreme(op, own, value)
+    both = Binary(op, own.expr, pass_over_nan(op, value.expr))
+    if own.weak == value.weak:
+        return PyValue(both, own.weak)
+    replaced = truth(_binary(_REPLACES[op], value, own))
+    is_weak = replaced if value.weak else negated(replaced)
+    return either(is_weak, PyValue(both, weak=True), PyValue(both))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from functools import reduce
 
 import numpy as np
 
@@ -11,14 +12,29 @@ from loopwright.diagnostics import DtypeError, Span
 from loopwright.frontends.affine_check import why_not_affine
 from loopwright.frontends.python.fingerprint import MISSING
 from loopwright.frontends.python.function_source import FunctionSource
+from loopwright.frontends.python.merged_types import (
+    ValueTypes,
+    merged,
+    refused_merge,
+    settled,
+)
 from loopwright.frontends.python.name_resolution import FunctionScope
-from loopwright.frontends.python.numpy_promotion import PyType, PyValue, constant, convert, join
 from loopwright.frontends.python.py_expressions import PyExpressionReader
-from loopwright.frontends.python.python_grammar import EXPRESSIONS
+from loopwright.frontends.python.python_errors import taken
+from loopwright.frontends.python.python_grammar import EXPRESSIONS, as_load
+from loopwright.frontends.python.python_values import (
+    PyType,
+    PyValue,
+    Value,
+    constant,
+    convert,
+    logical,
+    parts,
+)
 from loopwright.frontends.refusal import Refusal, Reported
 from loopwright.frontends.source_tree import ArrayParam, Assign, Local, Node, ScalarParam
 from loopwright.frontends.tree_rewrites import fill_nest, split_selects
-from loopwright.ir.dtypes import FLOAT64, INT64, DType, dtype_of
+from loopwright.ir.dtypes import BOOL, FLOAT64, INT64, DType, dtype_of
 from loopwright.ir.expr import Const, Expr, Load
 from loopwright.ir.program import Access
 from loopwright.ir.visit import loads
@@ -41,9 +57,8 @@ class PyAssignmentReader:
         self._read = read
         self._first: dict[str, ast.stmt] = {}  # scalar local -> its first assignment
         self._made: list[Local] = []  # local arrays and temporaries
-        self.types: dict[str, PyType] = dict(
-            scope.types
-        )  # of scalars, widened as they are assigned
+        self._values: dict[str, ValueTypes] = {}  # what scalars are assigned
+        self.types: dict[str, PyType] = {}  # of scalars, as far as assigned
 
     def locals(self) -> tuple[Local, ...]:
         """Every local assigned so far."""
@@ -68,11 +83,20 @@ class PyAssignmentReader:
             if any(isinstance(t, ast.Tuple | ast.List) for t in targets):
                 targets, values = self._unpack(targets, value)
             else:
-                values = self._read.need(value) * len(targets)
+                values = [self._assigned(targets, value)] * len(targets)
         except Reported:
             self._read_targets(targets)
             raise
         return self._store(targets, values, node)
+
+    def _assigned(self, targets: Sequence[ast.expr], node: ast.expr) -> Value:
+        """The value that one assignment gives its targets."""
+        if len(targets) == 1:
+            found = self._read.extreme_update(targets[0], node)
+            if found is not None:
+                return found
+        (value,) = self._read.need(node)
+        return value
 
     def _read_targets(self, targets: Sequence[ast.expr]) -> None:
         """Report the faults of the targets after those of the value."""
@@ -102,14 +126,14 @@ class PyAssignmentReader:
 
     def _unpack(
         self, targets: Sequence[ast.expr], value: ast.expr
-    ) -> tuple[Sequence[ast.expr], list[PyValue]]:
+    ) -> tuple[Sequence[ast.expr], list[Value]]:
         """Targets and values of `a, b = x, y` or `n, m = A.shape`."""
         (target, *others) = targets
         if others or not isinstance(target, ast.Tuple | ast.List):
             raise Refusal("LW121", "a tuple in a chain of assignments cannot be compiled")
         if isinstance(value, ast.Attribute) and value.attr == "shape":
             shape = self._read.names.array(value.value).shape
-            values = [PyValue(extent, weak=True) for extent in shape]
+            values: list[Value] = [PyValue(extent, weak=True) for extent in shape]
         elif isinstance(value, ast.Tuple | ast.List):
             values = self._read.need(*value.elts)
         else:
@@ -124,21 +148,32 @@ class PyAssignmentReader:
         return target.elts, values
 
     def _store(
-        self, targets: Sequence[ast.expr], values: list[PyValue], node: ast.stmt
+        self, targets: Sequence[ast.expr], values: list[Value], node: ast.stmt
     ) -> Sequence[Node]:
         """Assign from left to right; all values are computed before the first target changes."""
         nodes: list[Node] = []
-        saved: dict[PyValue, PyValue] = {}
+        saved: dict[Value, Value] = {}
         written: set[str] = set()
         for at, (target, value) in enumerate(zip(targets, values, strict=True)):
-            if value not in saved and any(x.array in written for x in loads(value.expr)):
-                local, assign = self.keep(value, "saved", node)
+            read = (load.array for part in parts(value) for load in loads(part))
+            if value not in saved and not written.isdisjoint(read):
+                one = settled(value)
+                local, assign = self.keep(one, "saved", node)
                 nodes.append(assign)
-                saved[value] = PyValue(Load(local.name, (), local.dtype), value.weak)
+                saved[value] = PyValue(Load(local.name, (), local.dtype), one.weak)
             values[at] = saved.get(value, value)
             written.add(self._written(target))
-        nodes += [self._store_one(t, value, node) for t, value in zip(targets, values, strict=True)]
-        return nodes
+        stores = [self._store_one(t, value, node) for t, value in zip(targets, values, strict=True)]
+        return [*nodes, *self.noted(node), *stores]
+
+    def noted(self, node: ast.stmt) -> Sequence[Node]:
+        """The assignment that sets the flag where Python may raise, by what is noted so far."""
+        found, flag = taken(), self._scope.flag
+        if not found or flag is None:
+            return ()
+        raises = reduce(lambda x, y: logical("or", x, y), found)
+        either = logical("or", Load(flag, (), BOOL), raises)
+        return [self._node(Access(flag, (), BOOL), either, self._source.span(node))]
 
     def _written(self, target: ast.expr) -> str:
         """The unique name of the array or scalar that is assigned."""
@@ -160,7 +195,7 @@ class PyAssignmentReader:
         self._made.append(local)
         return local, self._node(Access(local.name, (), local.dtype), value.expr, span)
 
-    def _store_one(self, target: ast.expr, value: PyValue, node: ast.stmt) -> Node:
+    def _store_one(self, target: ast.expr, value: Value, node: ast.stmt) -> Node:
         try:
             access = self._target(target, value, node)
         except Refusal as refusal:
@@ -168,7 +203,7 @@ class PyAssignmentReader:
             raise Reported from None
         return self._node(access, convert(value, access.dtype), self._source.span(node))
 
-    def _target(self, target: ast.expr, value: PyValue, node: ast.stmt) -> Access:
+    def _target(self, target: ast.expr, value: Value, node: ast.stmt) -> Access:
         match target:
             case ast.Name(id=name):
                 return self._scalar(name, value, node)
@@ -183,19 +218,33 @@ class PyAssignmentReader:
         scalars = [p.name for p, _ in self._scope.params.values() if isinstance(p, ScalarParam)]
         return split_selects(Assign(target, value, span), given=scalars)
 
-    def _scalar(self, name: str, value: PyValue, node: ast.stmt) -> Access:
+    def _scalar(self, name: str, value: Value, node: ast.stmt) -> Access:
         self._check_assignable(name)
         scope = self._scope
         if name in scope.arrays:
             raise Refusal("LW106", f"the array '{name}' cannot be assigned", hint=_TWO_NAMES)
-        self.types[name] = join([self.types.get(name, value.type), value.type])
+        dtype = self._merge(name, value)
         self._first.setdefault(name, node)
-        is_affine = value.dtype == INT64 and why_not_affine(value.expr) is None
-        near = value if is_affine else self._read.by_cases(value)
         scope.forget([name])
-        if isinstance(value.expr, Const) or is_affine or near is not value:
-            scope.known[name] = near
-        return Access(scope.scalar(name), (), self.types[name][0])
+        one = settled(value) if isinstance(value, PyValue) or dtype == INT64 else None
+        if one is not None:
+            is_affine = one.dtype == INT64 and why_not_affine(one.expr) is None
+            near = one if is_affine else self._read.by_cases(one)
+            if isinstance(one.expr, Const) or is_affine or near is not one:
+                scope.known[name] = near
+        return Access(scope.scalar(name), (), dtype)
+
+    def _merge(self, name: str, value: Value) -> DType:
+        """The type of a scalar, of which `value` is one value; refused where it cannot hold it.
+
+        Statements below may assign others: the pass before has seen them all.
+        """
+        before = self._values.get(name, ValueTypes())
+        self._values[name] = found = before.with_value(value)
+        self.types[name], lost = merged(found)
+        if lost and not merged(before)[1]:
+            raise refused_merge(f"'{name}'", found, lost)
+        return self._scope.types.get(name, self.types[name])[0]
 
     def _check_assignable(self, name: str) -> None:
         scope = self._scope
@@ -213,20 +262,10 @@ class PyAssignmentReader:
         """`target op= value`."""
         if isinstance(node.target, ast.Name):
             self._check_assignable(node.target.id)
-        place = ast.copy_location(_as_load(node.target), node.target)
+        place = ast.copy_location(as_load(node.target), node.target)
         old, value = self._read.need(place, node.value)
-        return [self._store_one(node.target, self._read.operate(node.op, old, value), node)]
-
-
-def _as_load(node: ast.expr) -> ast.expr:
-    """An assignment's target as an expression."""
-    match node:
-        case ast.Name(id=name):
-            return ast.Name(name, ast.Load())
-        case ast.Subscript(value=value, slice=at):
-            return ast.Subscript(value, at, ast.Load())
-        case _:
-            return node
+        store = self._store_one(node.target, self._read.operate(node.op, old, value), node)
+        return [*self.noted(node), store]
 
 
 # -- local arrays: `T = np.zeros((n, m))` is a declaration and a nest that fills it ---------

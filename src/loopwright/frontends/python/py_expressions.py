@@ -17,17 +17,10 @@ from loopwright.frontends.near_division import by_cases_of_sizes
 from loopwright.frontends.python import numpy_functions
 from loopwright.frontends.python.fingerprint import MISSING, Captures
 from loopwright.frontends.python.function_source import FunctionSource
+from loopwright.frontends.python.merged_types import settled
 from loopwright.frontends.python.name_resolution import FunctionScope, NameResolver
-from loopwright.frontends.python.numpy_promotion import (
-    PyValue,
-    binary,
-    choose,
-    constant,
-    convert,
-    logical,
-    truth,
-    unary,
-)
+from loopwright.frontends.python.numpy_promotion import binary, unary, updated_extreme
+from loopwright.frontends.python.python_errors import guarded, noted
 from loopwright.frontends.python.python_grammar import (
     ACCEPTED,
     AFFINE,
@@ -35,11 +28,24 @@ from loopwright.frontends.python.python_grammar import (
     COMPARE,
     EXPRESSIONS,
     UNARY,
+    as_load,
+)
+from loopwright.frontends.python.python_values import (
+    PyValue,
+    Value,
+    choose,
+    constant,
+    convert,
+    each,
+    either,
+    leaves,
+    logical,
+    truth,
 )
 from loopwright.frontends.refusal import Refusal, Reported, wrong_rank
 from loopwright.frontends.source_tree import ArrayParam, Local
 from loopwright.ir.dtypes import BOOL, INT64
-from loopwright.ir.expr import Const, Expr
+from loopwright.ir.expr import Const, Expr, Load
 from loopwright.ir.program import Access
 
 __all__ = ["PyExpressionReader"]
@@ -58,7 +64,7 @@ class PyExpressionReader:
 
     # -- entry points -----------------------------------------------------------------------
 
-    def try_value(self, node: ast.expr) -> PyValue | None:
+    def try_value(self, node: ast.expr) -> Value | None:
         """The value of `node`; None when it was refused (and reported)."""
         try:
             return self._value(node)
@@ -68,13 +74,18 @@ class PyExpressionReader:
             pass
         return None
 
-    def need(self, *nodes: ast.expr) -> list[PyValue]:
+    def need(self, *nodes: ast.expr) -> list[Value]:
         """The values of all nodes. Raises Reported if any was refused, after reading them all."""
         found = [self.try_value(node) for node in nodes]
         values = [value for value in found if value is not None]
         if len(values) < len(found):
             raise Reported
         return values
+
+    def single(self, node: ast.expr) -> PyValue:
+        """The value of `node`, of a single type."""
+        (value,) = self.need(node)
+        return settled(value, f"'{ast.unparse(node)}'")
 
     def report(self, refusal: Refusal, node: ast.stmt | ast.expr | ast.arg | ast.keyword) -> None:
         """Report a refusal at `node`."""
@@ -85,7 +96,7 @@ class PyExpressionReader:
     def affine(self, node: ast.expr, code: str, what: str) -> Expr:
         """The value of `node` as an affine integer expression; `what` names its use."""
         try:
-            (value,) = self.need(node)
+            value = self.single(node)
             if not value.dtype.is_integer:
                 raise Refusal(
                     "LW114",
@@ -117,7 +128,12 @@ class PyExpressionReader:
         match node:
             case ast.BoolOp(op=op, values=values):
                 name = "and" if isinstance(op, ast.And) else "or"
-                parts = [self._try_condition(value) for value in values]
+                parts = [self._try_condition(value) for value in values[:1]]
+                for value in values[1:]:
+                    since, before = noted(), parts[-1]
+                    parts.append(self._try_condition(value))
+                    if before is not None:
+                        guarded(before if name == "and" else negated(before), since)
                 found = [part for part in parts if part is not None]
                 if len(found) < len(parts):
                     raise Reported
@@ -147,7 +163,7 @@ class PyExpressionReader:
 
     # -- expressions ------------------------------------------------------------------------
 
-    def _value(self, node: ast.expr) -> PyValue:
+    def _value(self, node: ast.expr) -> Value:
         match node:
             case ast.Constant(value=bool() | int() | float() | complex() as value):
                 return constant(value)
@@ -178,26 +194,27 @@ class PyExpressionReader:
                 word = EXPRESSIONS.get(type(node), type(node).__name__)
                 raise Refusal("LW122", f"{word} cannot be compiled", hint=ACCEPTED)
 
-    def operate(self, op: ast.operator, x: PyValue, y: PyValue) -> PyValue:
+    def operate(self, op: ast.operator, x: Value, y: Value) -> Value:
         """`x op y` for an operator of Python's syntax."""
         name = BINARY.get(type(op))
         if name is None:
             raise Refusal("LW122", f"{EXPRESSIONS[type(op)]} cannot be compiled", hint=ACCEPTED)
         return binary(name, x, y)
 
-    def _logic(self, node: ast.BoolOp) -> PyValue:
+    def _logic(self, node: ast.BoolOp) -> Value:
         """`x and y` as a value: only of booleans, where it is the same as `&`."""
         values = self.need(*node.values)
-        if any(value.dtype != BOOL for value in values):
+        if any(leaf.dtype != BOOL for value in values for leaf in leaves(value)):
             word = "and" if isinstance(node.op, ast.And) else "or"
             raise Refusal(
                 "LW103",
                 f"'{word}' of values that are not booleans",
                 hint="compare the values, or write a conditional expression",
             )
-        return PyValue(self.condition(node), all(value.weak for value in values))
+        word = "and" if isinstance(node.op, ast.And) else "or"
+        return _last_of(word, values, self.condition(node))
 
-    def _compare(self, node: ast.Compare) -> PyValue:
+    def _compare(self, node: ast.Compare) -> Value:
         values = self.need(node.left, *node.comparators)
         parts = []
         for op, x, y in zip(node.ops, values, values[1:], strict=False):
@@ -205,12 +222,19 @@ class PyExpressionReader:
                 word = EXPRESSIONS[type(op)]
                 raise Refusal("LW122", f"{word} cannot be compiled", hint="< <= > >= == !=")
             parts.append(binary(COMPARE[type(op)], x, y))
-        expr = reduce(lambda x, y: logical("and", x, y), [part.expr for part in parts])
-        return PyValue(expr, all(part.weak for part in parts))
+        expr = reduce(lambda x, y: logical("and", x, y), [truth(part) for part in parts])
+        return _last_of("and", parts, expr)
 
-    def _choose(self, test: ast.expr, body: ast.expr, orelse: ast.expr) -> PyValue:
+    def _choose(self, test: ast.expr, body: ast.expr, orelse: ast.expr) -> Value:
         cond = self._try_condition(test)
-        x, y = self.try_value(body), self.try_value(orelse)
+        since = noted()
+        x = self.try_value(body)
+        if cond is not None:
+            guarded(cond, since)
+        since = noted()
+        y = self.try_value(orelse)
+        if cond is not None:
+            guarded(negated(cond), since)
         if cond is None or x is None or y is None:
             raise Reported
         return choose(cond, x, y)
@@ -225,7 +249,7 @@ class PyExpressionReader:
         return None
 
     def _extent(self, array: ArrayParam | Local, at: ast.expr) -> PyValue:
-        (value,) = self.need(at)
+        value = self.single(at)
         rank = len(array.shape)
         match value.expr:
             case Const(value=int() as k) if -rank <= k < rank:
@@ -238,17 +262,20 @@ class PyExpressionReader:
                     hint="write a constant between 0 and the number of dimensions",
                 )
 
-    def _attribute(self, node: ast.Attribute) -> PyValue:
+    def _attribute(self, node: ast.Attribute) -> Value:
         dotted, outer = self.names.resolve(node)
         if outer is not MISSING:
             return self.names.captured(node, dotted)
         if node.attr in ("real", "imag"):
-            return numpy_functions.part(node.attr, *self.need(node.value))
+            (value,) = self.need(node.value)
+            return each(lambda side: numpy_functions.part(node.attr, side), value)
         if node.attr == "ndim":
             return constant(len(self.names.array(node.value).shape))
         if node.attr == "size":
-            extents = [PyValue(extent, weak=True) for extent in self.names.array(node.value).shape]
-            return reduce(lambda x, y: binary("mul", x, y), extents, constant(1))
+            size: Value = constant(1)
+            for extent in self.names.array(node.value).shape:
+                size = binary("mul", size, PyValue(extent, weak=True))
+            return size
         raise Refusal(
             "LW125",
             f"the attribute '{node.attr}' is not known",
@@ -256,7 +283,7 @@ class PyExpressionReader:
             hint="accepted are A.shape[k], A.ndim, A.size, x.real, x.imag and numbers of modules",
         )
 
-    def _call(self, node: ast.Call) -> PyValue:
+    def _call(self, node: ast.Call) -> Value:
         name, function = self.names.resolve(node.func)
         if node.keywords:
             hint = "pass them by position"
@@ -272,6 +299,18 @@ class PyExpressionReader:
                 "LW123", f"the function '{name}' is not known", hint=numpy_functions.ACCEPTED
             )
         return numpy_functions.call(function, name, self.need(*node.args))
+
+    def extreme_update(self, target: ast.expr, node: ast.expr) -> Value | None:
+        """The value of `target = min(target, ...)` or max; None where `node` is something else."""
+        if not isinstance(node, ast.Call) or node.keywords or len(node.args) < 2:
+            return None
+        op = numpy_functions.extreme_of(self.names.resolve(node.func)[1])
+        if op is None or ast.dump(as_load(target)) != ast.dump(node.args[0]):
+            return None
+        own, *others = self.need(*node.args)
+        if not isinstance(own, PyValue) or not isinstance(own.expr, Load):
+            return None
+        return reduce(lambda x, y: updated_extreme(op, x, y), others, own)
 
     # -- subscripts -------------------------------------------------------------------------
 
@@ -294,6 +333,15 @@ class PyExpressionReader:
             self.report(Refusal("LW113", "a slice cannot be compiled", hint=hint), entry)
         if slices:
             raise Reported
+
+
+def _last_of(word: str, values: Sequence[Value], expr: Expr) -> Value:
+    """`x and y` of booleans, whose value is `expr`: Python's or NumPy's, as the last one asked."""
+    found = each(lambda side: PyValue(expr, side.weak), values[-1])
+    for value in reversed(values[:-1]):
+        cond = truth(value) if word == "and" else negated(truth(value))
+        found = either(cond, found, each(lambda side: PyValue(expr, side.weak), value))
+    return found
 
 
 def _is_new_axis(node: ast.expr) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import itertools
 from collections.abc import Callable, Sequence
 from types import FunctionType
 
@@ -13,17 +14,21 @@ from loopwright.frontends.constant_folding import negated
 from loopwright.frontends.fresh_names import FreshNames
 from loopwright.frontends.python.fingerprint import ArgType, Captures
 from loopwright.frontends.python.function_source import FunctionSource, read_source
+from loopwright.frontends.python.merged_types import join
 from loopwright.frontends.python.name_resolution import FunctionScope, assigned_names, loop_names
-from loopwright.frontends.python.numpy_promotion import PyType, PyValue
 from loopwright.frontends.python.py_assignments import PyAssignmentReader
 from loopwright.frontends.python.py_expressions import PyExpressionReader
+from loopwright.frontends.python.python_errors import collecting
 from loopwright.frontends.python.python_grammar import STATEMENTS
+from loopwright.frontends.python.python_values import PyType, PyValue, leaves
 from loopwright.frontends.refusal import Refusal, Reported
 from loopwright.frontends.source_tree import (
     ArrayParam,
+    Assign,
     ForLoop,
     IfElse,
     IntParam,
+    Local,
     Node,
     Param,
     ReturnValues,
@@ -37,6 +42,7 @@ from loopwright.frontends.tree_rewrites import (
     merge_branches,
     predicate_assignments,
 )
+from loopwright.ir.dtypes import BOOL
 from loopwright.ir.expr import Const, Expr, Var
 from loopwright.ir.program import Access
 
@@ -44,25 +50,27 @@ __all__ = ["PyStatementReader", "parse_function", "read_range"]
 
 _RANGE = "for i in range(start, stop, step)"
 _STEP = "a constant such as 2 or -1"
+_MOST_PASSES = 16
 
 
 # -- the function ---------------------------------------------------------------------------
 
 
 def parse_function(
-    function: Callable[..., object], argument_types: Sequence[ArgType]
+    function: Callable[..., object], argument_types: Sequence[ArgType], *, raises: bool = False
 ) -> SourceTree:
     """The SourceTree of a function for argument types, one per parameter in order.
 
-    Raises SourceError with every fault found. Types of locals are inferred by reading the body
-    until a fixed point: each pass can only widen them, so a few passes suffice.
+    With `raises` a flag is returned behind the result, which is set where Python may raise. Raises
+    SourceError with every fault found. Types of locals are inferred by reading the body
+    until a fixed point, which takes a few passes.
     """
     source = read_source(function)
     assert isinstance(function, FunctionType)
     arguments = _arguments(source, len(argument_types))
     captures = Captures(function)
     types: dict[str, PyType] = {}
-    while True:
+    for count in itertools.count(1):
         names, faults = FreshNames(), Collector()
         params, sizes = _params(source, arguments, argument_types, names)
         scope = FunctionScope(
@@ -72,27 +80,48 @@ def parse_function(
             loop_names(source.definition.body),
             types,
         )
+        scope.flag = names.fresh("raises") if raises else None
         reader = PyStatementReader(source, captures, scope, faults)
         body = reader.block(source.definition.body)
-        if reader.assignments.types == types:
+        found = reader.assignments.types
+        if count > _MOST_PASSES:  # types that depend on each other in a circle are joined
+            found |= {name: join([types.get(name, kind), kind]) for name, kind in found.items()}
+        if found == types:
             break
-        types = reader.assignments.types
+        types = found
     if not len(faults):
         reader.report_untyped()
     faults.raise_if_any()
     span = source.span(source.definition)
+    locals_, result = reader.assignments.locals(), reader.result
+    if scope.flag is not None:
+        flag = Local(scope.flag, BOOL, (), span)
+        target = Access(scope.flag, (), BOOL)
+        body = (Assign(target, Const(False, BOOL), span), *body)
+        locals_, result = (*locals_, flag), _with_flag(result, scope.flag)
     return eliminate_dead_locals(
         SourceTree(
             FreshNames().fresh(source.definition.name),
             params,
             sizes,
-            reader.assignments.locals(),
+            locals_,
             body,
-            reader.result,
+            result,
             captures.items(),
             span,
         )
     )
+
+
+def _with_flag(result: ReturnValues | None, flag: str) -> ReturnValues:
+    """What a function returns, and the flag; how many values there are says what it returns.
+
+    The flag alone: nothing. A value and the flag: that value. A flag on both ends: a tuple.
+    """
+    if result is None:
+        return ReturnValues((flag,), is_tuple=True)
+    names = (flag, *result.names, flag) if result.is_tuple else (*result.names, flag)
+    return ReturnValues(names, is_tuple=True)
 
 
 def _arguments(source: FunctionSource, given: int) -> list[ast.arg]:
@@ -181,7 +210,9 @@ class PyStatementReader:
 
     def _statement(self, node: ast.stmt) -> Sequence[Node]:
         try:
-            return self._accept(node)
+            with collecting(wanted=self._scope.flag is not None):
+                nodes = self._accept(node)
+                return [*self.assignments.noted(node), *nodes]
         except Refusal as refusal:
             self._read.report(refusal, node)
         except Reported:
@@ -361,7 +392,7 @@ class PyStatementReader:
                 return self._read.names.array(item).name
             if self.assignments.is_scalar(item.id):
                 return scope.scalar(item.id)
-        (value,) = self._read.need(item)
+        value = self._read.single(item)
         local, assign = self.assignments.keep(value, "result", node)
         nodes.append(assign)
         return local.name
@@ -421,7 +452,7 @@ def _step(read: PyExpressionReader, node: ast.expr) -> int | None:
     value = read.try_value(node)
     if value is None:
         return None
-    match value.expr:
+    match next(leaves(value)).expr:
         case Const(value=int() as step) if step and not isinstance(step, bool):
             return step
         case Const(value=int()):

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import ast
 
-__all__ = ["ACCEPTED", "AFFINE", "BINARY", "COMPARE", "EXPRESSIONS", "STATEMENTS", "UNARY"]
+__all__ = [
+    "ACCEPTED",
+    "AFFINE",
+    "BINARY",
+    "COMPARE",
+    "EXPRESSIONS",
+    "STATEMENTS",
+    "UNARY",
+    "as_load",
+]
 
 BINARY: dict[type[ast.operator], str] = {
     ast.Add: "add",
@@ -77,3 +86,14 @@ AFFINE = (
     "sums of loop variables and sizes times integer constants,"
     " // and % by positive constants, min, max and abs"
 )
+
+
+def as_load(node: ast.expr) -> ast.expr:
+    """An assignment's target as an expression."""
+    match node:
+        case ast.Name(id=name):
+            return ast.Name(name, ast.Load())
+        case ast.Subscript(value=value, slice=at):
+            return ast.Subscript(value, at, ast.Load())
+        case _:
+            return node

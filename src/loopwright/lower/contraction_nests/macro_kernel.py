@@ -30,6 +30,7 @@ from loopwright.lower.contraction_nests.operand_scan import (
     allows_quick_kernel,
     joins_by,
     look_through,
+    passing_kernel,
     quick_kernel,
     with_bits,
 )
@@ -94,7 +95,9 @@ def block_loops(
     def looked(name: str) -> list[Stmt]:
         return [look_through(name, kernel)] if variant.guarded else []
 
-    tiles = register_tiles(kernel, layout, halves=halves)
+    passing = passing_kernel(kernel)
+    joins = None if passing is None else joins_by(kernel)
+    tiles = register_tiles(passing or kernel, layout, halves=halves, joins=joins)
     if variant.guarded:
         quick = register_tiles(quick_kernel(kernel), layout, halves=halves, joins=joins_by(kernel))
         # A NaN is rare, so its tiles need no halves; numbers of both signs are not.

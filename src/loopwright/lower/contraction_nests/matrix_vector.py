@@ -42,6 +42,7 @@ from loopwright.lower.contraction_nests.combine import (
     zero,
 )
 from loopwright.lower.contraction_nests.operand_layout import table
+from loopwright.lower.contraction_nests.operand_scan import passing_kernel
 
 __all__ = ["lower_columns", "lower_rows"]
 
@@ -122,11 +123,12 @@ def _group(kernel: ContractionKernel) -> Stmt:
         Var("K") // chunk * chunk,
         Var("K") // variant.lanes * variant.lanes,
     )
+    terms = passing_kernel(kernel) or kernel
     body = seq(
         clear,
-        loop(p, 0, whole, _step(kernel, variant.vectors * variant.unroll), chunk),
-        loop(p, whole, vectors, _step(kernel, 1), variant.lanes),
-        loop(p, vectors, Var("K"), _single(kernel)) if variant.lanes > 1 else _nothing(),
+        loop(p, 0, whole, _step(terms, variant.vectors * variant.unroll), chunk),
+        loop(p, whole, vectors, _step(terms, 1), variant.lanes),
+        loop(p, vectors, Var("K"), _single(terms)) if variant.lanes > 1 else _nothing(),
         *(_finish(kernel, r) for r in range(variant.rows)),
     )
     allocated = Alloc(sums, shape, Alloc(tails, (Const(variant.rows), Const(1)), body))

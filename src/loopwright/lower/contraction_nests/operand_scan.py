@@ -32,10 +32,18 @@ from loopwright.ir.dtypes import INT32
 from loopwright.ir.expr import Binary, Const, Expr, Load, Select, Var
 from loopwright.ir.kernel_variant import Broadcast, ContractionKernel, Initial
 from loopwright.ir.loops import Alloc, Buffer, Space, Stmt, Store
+from loopwright.ir.passed_nan import number_operator
 from loopwright.lower.build import loop, seq, unrolled, vector
 from loopwright.lower.contraction_nests.packing import pitch
 
-__all__ = ["allows_quick_kernel", "joins_by", "look_through", "quick_kernel", "with_bits"]
+__all__ = [
+    "allows_quick_kernel",
+    "joins_by",
+    "look_through",
+    "passing_kernel",
+    "quick_kernel",
+    "with_bits",
+]
 
 _NUMBERS = {"min": "min_number", "max": "max_number"}
 lane, at = Var("lane"), Var("look_at")
@@ -47,6 +55,18 @@ def quick_kernel(kernel: ContractionKernel) -> ContractionKernel:
         return replace(kernel, algebra=replace(kernel.algebra, times="add_sat"))
     plus, times = (_NUMBERS.get(str(op), op) for op in (kernel.algebra.plus, kernel.algebra.times))
     return replace(kernel, algebra=replace(kernel.algebra, plus=plus, times=times))
+
+
+def passing_kernel(kernel: ContractionKernel) -> ContractionKernel | None:
+    """The kernel whose sums pass over NaN by one instruction, where its plus passes over NaN.
+
+    Its sums begin with the identity, or with sums of earlier steps, and hold none themselves; what
+    out holds before may be NaN, and is joined by the plus of the kernel (`joins_by`).
+    """
+    op = number_operator(kernel.algebra.plus)
+    if op is None or kernel.algebra.initial is Initial.SCALED:
+        return None
+    return replace(kernel, algebra=replace(kernel.algebra, plus=_NUMBERS[op]))
 
 
 def joins_by(kernel: ContractionKernel) -> str | Expr | None:

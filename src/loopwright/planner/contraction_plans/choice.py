@@ -7,6 +7,7 @@ import math
 from loopwright.ir.contraction_shape import ContractionShape
 from loopwright.ir.kernel_variant import Algebra, ContractionKernel, KernelVariant
 from loopwright.ir.machine import Machine
+from loopwright.ir.passed_nan import number_operator
 from loopwright.lazy_dataclass import dataclass
 
 __all__ = ["Choice", "even_block", "lanes_of", "operator_names"]
@@ -34,7 +35,7 @@ def lanes_of(algebra: Algebra, machine: Machine) -> int:
 
 def operator_names(algebra: Algebra) -> tuple[str, str]:
     """Operator names for the machine model; expressions of users count as an unfused pair."""
-    plus = algebra.plus if isinstance(algebra.plus, str) else "max"
+    plus = algebra.plus if isinstance(algebra.plus, str) else number_operator(algebra.plus) or "max"
     times = algebra.times if isinstance(algebra.times, str) else "add"
     return plus, "add" if times == "first" else times
 

@@ -6,6 +6,7 @@ import math
 
 from loopwright.ir.kernel_variant import Algorithm, KernelVariant, Packing
 from loopwright.ir.machine import Machine
+from loopwright.ir.passed_nan import number_operator
 from loopwright.log import log
 from loopwright.planner.contraction_plans.analytical import Choice
 
@@ -35,10 +36,10 @@ def explain_choice(choice: Choice, machine: Machine) -> str:
     variant, algebra = choice.variant, choice.kernel.algebra
     mc, nc, kc = choice.blocks
     g, m, n, k = choice.shape.sizes
+    plus = number_operator(algebra.plus) or algebra.plus
     lines = [
         f"contraction of {g} x ({m} x {k}) by ({k} x {n}): {_ALGORITHMS[variant.algorithm]}",
-        f"  operators: {_word(algebra.plus)} over {_word(algebra.times)}, "
-        f"sums in {algebra.accumulator}",
+        f"  operators: {_word(plus)} over {_word(algebra.times)}, sums in {algebra.accumulator}",
     ]
     if variant.algorithm is Algorithm.PRODUCT:
         lines += [

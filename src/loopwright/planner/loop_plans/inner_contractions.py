@@ -454,7 +454,9 @@ def roles_of(program: Program, statement: Statement) -> Roles | None:
     return Roles(i, j, steps, missing)
 
 
-def _steps(program: Program, statement: Statement, plus: str, summed: set[str]) -> str | None:
+def _steps(
+    program: Program, statement: Statement, plus: str | Expr, summed: set[str]
+) -> str | None:
     """The loop of the reduction that kernels run: the innermost keeps the order of the sum.
 
     Where sums may be reordered it is the longest: windows of convolutions are short.
