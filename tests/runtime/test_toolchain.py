@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import stat
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -59,13 +58,13 @@ def test_a_library_is_built_and_called() -> None:
 def test_the_same_text_is_compiled_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     compiler = find_compiler()
     runs: list[list[str]] = []
-    run = subprocess.run
+    run = toolchain.call
 
     def counted(words: list[str], **keywords: object) -> object:
         runs.append(list(words))
-        return run(words, **keywords)  # type: ignore[call-overload]
+        return run(words, **keywords)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(toolchain.subprocess, "run", counted)
+    monkeypatch.setattr(toolchain, "call", counted)
     with options.override(cache_dir=str(tmp_path / "cache")):
         first = build_library(TWICE, ("-O1",), compiler)
         second = build_library(TWICE, ("-O1",), compiler)

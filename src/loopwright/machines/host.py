@@ -127,12 +127,11 @@ def system_caches(folder: str = CACHES) -> tuple[Cache, ...]:
 
 
 def _lscpu_caches() -> tuple[Cache, ...]:
-    import subprocess  # lazy: needed only where sysfs has no caches
+    from loopwright.child_process import call  # lazy: needed only where sysfs has no caches
 
     command = ["lscpu", "--caches", "--json", "--bytes"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=5, check=True)
-        rows = json.loads(done.stdout)["caches"]
+        rows = json.loads(call(command, seconds=5).output)["caches"]
         data = [r for r in rows if r["type"] in ("Data", "Unified")]
         return tuple(
             Cache(
@@ -144,7 +143,7 @@ def _lscpu_caches() -> tuple[Cache, ...]:
             )
             for r in sorted(data, key=lambda r: int(r["level"]))
         )
-    except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError):
         return ()
 
 

@@ -11,7 +11,6 @@ import ctypes
 import hashlib
 import os
 import shlex
-import subprocess
 import tempfile
 import weakref
 from collections.abc import Sequence
@@ -19,6 +18,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from loopwright.child_process import call
 from loopwright.compilers import CANDIDATES, compiler_path
 from loopwright.diagnostics import ToolchainError, UsageError
 from loopwright.lazy_dataclass import dataclass
@@ -56,6 +56,15 @@ class Compiler:
     def compiles(self, *flags: str) -> bool:
         """Whether it makes object files with these flags, libraries of theirs left aside."""
         return _accepts(self.command, flags, "-c")
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a tool that ran to its end has printed."""
+
+    returncode: int
+    stdout: str
+    stderr: str
 
 
 def find_compiler(name: str | None = None) -> Compiler:
@@ -231,19 +240,13 @@ def _made(text: str, flags: Sequence[str], compiler: Compiler, *libraries: str) 
         return target.read_bytes()
 
 
-def run_tool(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
+def run_tool(words: Sequence[str]) -> Said:
     """Run a tool, for at most `_SECONDS`."""
     try:
-        return subprocess.run(
-            words,
-            check=False,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            stdin=subprocess.DEVNULL,
-            timeout=_SECONDS,
-        )
-    except subprocess.TimeoutExpired:
-        raise ToolchainError(words, "", f"took longer than {_SECONDS:.0f} s") from None
+        done = call(words, seconds=_SECONDS)
     except OSError as error:
         raise ToolchainError(words, str(error), "cannot be run") from None
+    if done.is_late:
+        raise ToolchainError(words, "", f"took longer than {_SECONDS:.0f} s")
+    said, complained = (text.decode("utf-8", "replace") for text in (done.output, done.errors))
+    return Said(done.status, said, complained)
