@@ -97,6 +97,36 @@ def test_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     assert refused(b"x;\n" * (1 << 19)) == "the file is larger than 1 MiB"
 
 
+def doubling(lines: int, body: str = "g{0}(x) + g{0}(x)") -> str:
+    """Functions of which each calls the one before it twice."""
+    given = "double g0(double x) { return x * 0.5; }\n"
+    return given + "".join(
+        f"double g{k}(double x) {{ return {body.format(k - 1)}; }}\n" for k in range(1, lines)
+    )
+
+
+def test_functions_that_double_what_is_expanded() -> None:
+    """One budget holds for a region; what the text alone says is counted before it is expanded."""
+    message = "calls in the region run more than 8000 statements"
+    for body in ("g{0}(x) + g{0}(x)", "g{0}(g{0}(x))", "x > 0.5 ? g{0}(x) : g{0}(x * x)"):
+        assert refused(doubling(30, body) + region("a[0] = g29(a[1]);")) == message
+    assert outcome(doubling(6) + region("a[0] = g5(a[1]);"), compiler="") is None
+    circle = doubling(30).replace("return x * 0.5;", "return g29(x);")
+    assert refused(circle + region("a[0] = g29(a[1]);")) == message
+
+
+def test_one_budget_for_all_calls_of_a_region(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("loopwright.frontends.c.inline_expansion._MOST_OF_REGION", 200)
+    once = "for (int i = 0; i < n; i++) a[i] = g4(a[i]);\n"
+    assert outcome(doubling(5) + region(once * 3), compiler="") is None
+    assert refused(doubling(5) + region(once * 4)) == (
+        "calls in the region run more than 200 statements"
+    )
+    loop = "double h(double x) { for (int k = 0; k < 90; k++) x = x * x; return x; }\n"
+    message = "the function 'h' cannot be inlined"
+    assert refused(loop + region("a[0] = h(a[1]);")) == message
+
+
 def test_types_named_after_types() -> None:
     chain = "typedef int t0;\n" + "".join(f"typedef t{k} t{k + 1};\n" for k in range(2000))
     text = region("a[0] = 1;").replace("int n", "t2000 n")
