@@ -2,7 +2,8 @@
 
 The compiler is run without a shell, in a folder of its own that only this user can read, and is
 stopped when it takes too long. Libraries are kept in the disk cache, named by a hash of the text,
-the command and the compiler; an entry of the cache is authenticated before it is loaded.
+the command, the compiler and the processor; an entry of the cache is authenticated before it is
+loaded.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from loopwright.child_process import call
 from loopwright.compilers import CANDIDATES, compiler_path
 from loopwright.diagnostics import ToolchainError, UsageError
 from loopwright.lazy_dataclass import dataclass
+from loopwright.machines.host import processor_text
 from loopwright.runtime.disk_cache import Entry, disk_cache
 
 __all__ = [
@@ -220,7 +222,16 @@ def complaint(path: Path, flags: Sequence[str], compiler: Compiler) -> str:
 def _key(text: str, flags: Sequence[str], compiler: Compiler) -> str:
     program = os.stat(compiler.command[0])
     identity = f"{compiler.version} {program.st_size} {program.st_mtime_ns}"
-    parts = ("library", text, "\0".join(flags), "\0".join(compiler.command), identity)
+    # Flags such as -march=native say what the processor has by another name: one home may serve
+    # several machines, and a library for one of them end another's process.
+    parts = (
+        "library",
+        processor_text(),
+        text,
+        "\0".join(flags),
+        "\0".join(compiler.command),
+        identity,
+    )
     return hashlib.sha256("\0\0".join(parts).encode()).hexdigest()
 
 
