@@ -1,5 +1,6 @@
 """Malformed, huge and deeply nested C is read or refused, quickly and without other errors."""
 
+import math
 import pickle
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from loopwright.diagnostics import LoopwrightError, SourceError, ToolchainError
 from loopwright.frontends.c import read_c
 from loopwright.frontends.extract import extract
 from loopwright.ir.check import check_program
+from loopwright.ir.evaluate import evaluate
 
 MEANING = (Path(__file__).parent / "c_meaning.c").read_text(encoding="utf-8")
 FUNCTIONS = MEANING.split("\n\n")[3:]
@@ -125,6 +127,34 @@ def test_one_budget_for_all_calls_of_a_region(monkeypatch: pytest.MonkeyPatch) -
     loop = "double h(double x) { for (int k = 0; k < 90; k++) x = x * x; return x; }\n"
     message = "the function 'h' cannot be inlined"
     assert refused(loop + region("a[0] = h(a[1]);")) == message
+
+
+OLD = "static double h(x, k) double x; int k; { return x * k; }\n"
+OLD_AROUND = (
+    "void f(n, a)\nint n;\ndouble a[100];\n{\n#pragma scop\na[0] = 1;\n#pragma endscop\n}\n"
+)
+
+
+def test_old_style_definitions() -> None:
+    """One before a region is passed over; one around it is named as what it is."""
+    assert outcome(OLD + region("a[0] = 1;"), compiler="") is None
+    assert refused(OLD + region("a[0] = h(a[1], 2);")) == (
+        "the text of the function 'h' cannot be read"
+    )
+    message = "the function around the region is defined in the old style"
+    for before in ("", OLD, "int x;\nint y[2] = {1, 2};\n"):
+        assert refused(before + OLD_AROUND) == message
+        assert refused(before + OLD_AROUND + region("a[0] = 1;")) == message
+
+
+@pytest.mark.parametrize(
+    ("literal", "value"),
+    [("0x1p9999", math.inf), ("1e9999", math.inf), ("-0x1p9999", -math.inf), ("0x1p-9999", 0.0)],
+)
+def test_constants_beyond_all_numbers(literal: str, value: float) -> None:
+    (found,) = read_c(region(f"a[0] = {literal};"), compiler="").regions
+    (statement,) = extract(found.tree).statements
+    assert evaluate(statement.value, {}) == value
 
 
 def test_types_named_after_types() -> None:
