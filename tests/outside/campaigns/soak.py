@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from outside.campaigns import (
     einsums,
     mesh_programs,
     path_problems,
+    reader_texts,
     scalar_programs,
     sparse_formats,
     tensor_programs,
@@ -40,6 +42,7 @@ MAKERS = {
     "mesh_programs": mesh_programs.campaign,
     "path_problems": path_problems.campaign,
     "scalar_programs": scalar_programs.campaign,
+    **{f"{name}_texts": partial(reader_texts.campaign, name) for name in reader_texts.READERS},
 }
 TURN = 10.0  # seconds that a campaign runs before it is another one's turn
 MOST_KEPT = 3  # faults of one kind that are shrunk and kept
