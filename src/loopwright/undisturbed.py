@@ -14,6 +14,7 @@ __all__ = ["release_import_lock", "undisturbed"]
 
 T = TypeVar("T")
 
+_TICK = 0.1  # seconds
 _LOCKING = frozenset({"_get_module_lock", "cb", "_find_spec", "__enter__", "__exit__"})
 
 
@@ -56,11 +57,14 @@ def undisturbed(work: Callable[[], T]) -> T:
         _thread.start_new_thread(run, ())
     except RuntimeError:  # no more threads: the interpreter is about to end, or the system is full
         return work()
-    with outcome.ended:
-        error, outcome.error = outcome.error, None
-        if error is not None:
-            raise error
-        return outcome.result
+    # Not one long wait: a signal that comes between Python's last look for signals and the wait
+    # would be handled after the work only, which may last for ever.
+    while not outcome.ended.acquire(timeout=_TICK):
+        pass
+    error, outcome.error = outcome.error, None
+    if error is not None:
+        raise error
+    return outcome.result
 
 
 def release_import_lock() -> bool:

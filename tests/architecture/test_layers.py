@@ -35,6 +35,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
     ("faults",),
     ("log", "tracebacks"),
     ("options",),
+    ("child_process",),
     ("clock", "diagnostics", "memo", "compilers", "tables", "undisturbed"),
     ("lazy_dataclass",),
 )

@@ -299,3 +299,15 @@ def test_the_example(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     copy = tmp_path / "heat.c"
     copy.write_text(EXAMPLE.read_text())
     assert (0, capfd.readouterr().out) == original(copy)
+
+
+def test_a_file_after_the_options(source: Path, capsys: Capture) -> None:
+    """-- ends the options where no file stands before it; what follows another one is passed on."""
+    assert main(["cc", "-o", "-", "--", str(source)]) == 0
+    alone = capsys.readouterr().out
+    assert main(["cc", str(source), "-o", "-"]) == 0
+    assert capsys.readouterr().out == alone
+    told = refused(capsys, source.parent, "--", str(source), "--", "x")
+    assert told.startswith("loopwright: error: only a program that is run takes these\n")
+    assert main(["cc", "--"]) == 2
+    assert "the following arguments are required: file" in capsys.readouterr().err

@@ -1,5 +1,6 @@
 """Malformed, huge and deeply nested C is read or refused, quickly and without other errors."""
 
+import math
 import pickle
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from loopwright.diagnostics import LoopwrightError, SourceError, ToolchainError
 from loopwright.frontends.c import read_c
 from loopwright.frontends.extract import extract
 from loopwright.ir.check import check_program
+from loopwright.ir.evaluate import evaluate
 
 MEANING = (Path(__file__).parent / "c_meaning.c").read_text(encoding="utf-8")
 FUNCTIONS = MEANING.split("\n\n")[3:]
@@ -95,6 +97,64 @@ def test_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     assert refused(DOUBLING + region("a[0] = A60;")) == message
     monkeypatch.setattr(f"{package}.source_map._MOST_BYTES", 1 << 20)
     assert refused(b"x;\n" * (1 << 19)) == "the file is larger than 1 MiB"
+
+
+def doubling(lines: int, body: str = "g{0}(x) + g{0}(x)") -> str:
+    """Functions of which each calls the one before it twice."""
+    given = "double g0(double x) { return x * 0.5; }\n"
+    return given + "".join(
+        f"double g{k}(double x) {{ return {body.format(k - 1)}; }}\n" for k in range(1, lines)
+    )
+
+
+def test_functions_that_double_what_is_expanded() -> None:
+    """One budget holds for a region; what the text alone says is counted before it is expanded."""
+    message = "calls in the region run more than 8000 statements"
+    for body in ("g{0}(x) + g{0}(x)", "g{0}(g{0}(x))", "x > 0.5 ? g{0}(x) : g{0}(x * x)"):
+        assert refused(doubling(30, body) + region("a[0] = g29(a[1]);")) == message
+    assert outcome(doubling(6) + region("a[0] = g5(a[1]);"), compiler="") is None
+    circle = doubling(30).replace("return x * 0.5;", "return g29(x);")
+    assert refused(circle + region("a[0] = g29(a[1]);")) == message
+
+
+def test_one_budget_for_all_calls_of_a_region(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("loopwright.frontends.c.inline_expansion._MOST_OF_REGION", 200)
+    once = "for (int i = 0; i < n; i++) a[i] = g4(a[i]);\n"
+    assert outcome(doubling(5) + region(once * 3), compiler="") is None
+    assert refused(doubling(5) + region(once * 4)) == (
+        "calls in the region run more than 200 statements"
+    )
+    loop = "double h(double x) { for (int k = 0; k < 90; k++) x = x * x; return x; }\n"
+    message = "the function 'h' cannot be inlined"
+    assert refused(loop + region("a[0] = h(a[1]);")) == message
+
+
+OLD = "static double h(x, k) double x; int k; { return x * k; }\n"
+OLD_AROUND = (
+    "void f(n, a)\nint n;\ndouble a[100];\n{\n#pragma scop\na[0] = 1;\n#pragma endscop\n}\n"
+)
+
+
+def test_old_style_definitions() -> None:
+    """One before a region is passed over; one around it is named as what it is."""
+    assert outcome(OLD + region("a[0] = 1;"), compiler="") is None
+    assert refused(OLD + region("a[0] = h(a[1], 2);")) == (
+        "the text of the function 'h' cannot be read"
+    )
+    message = "the function around the region is defined in the old style"
+    for before in ("", OLD, "int x;\nint y[2] = {1, 2};\n"):
+        assert refused(before + OLD_AROUND) == message
+        assert refused(before + OLD_AROUND + region("a[0] = 1;")) == message
+
+
+@pytest.mark.parametrize(
+    ("literal", "value"),
+    [("0x1p9999", math.inf), ("1e9999", math.inf), ("-0x1p9999", -math.inf), ("0x1p-9999", 0.0)],
+)
+def test_constants_beyond_all_numbers(literal: str, value: float) -> None:
+    (found,) = read_c(region(f"a[0] = {literal};"), compiler="").regions
+    (statement,) = extract(found.tree).statements
+    assert evaluate(statement.value, {}) == value
 
 
 def test_types_named_after_types() -> None:

@@ -6,7 +6,9 @@ Every core is a thread of the stand-in; a request moves its bytes only when it i
 from __future__ import annotations
 
 import ctypes
+import os
 import re
+import shutil
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -26,7 +28,9 @@ from kernels.corpus import (
     reference,
     write_source,
 )
+from loopwright.calls.device_files import words
 from loopwright.cli import main
+from loopwright.diagnostics import UsageError
 
 SHIM = Path(__file__).parent / "athread_shim"
 NAMES = (
@@ -193,3 +197,31 @@ def test_refusals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert "--threads takes rows and columns" in capsys.readouterr().err
     assert main(["cc", source, "--threads", "8x8"]) != 0
     assert "--threads is for target 'athread'" in capsys.readouterr().err
+
+
+WORDS = [
+    "-DC=#fff",
+    "-DD=a b",
+    "-DE=$(shell false)",
+    "-DF=\\#",
+    "-DG='\"",
+    "-I../x#y",
+    "-DH=a\\\\#b",
+]
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="no make here")
+def test_make_reads_the_arguments_as_they_are(tmp_path: Path) -> None:
+    text = f"CPPFLAGS += {words(WORDS)}\nall:\n\t@printf '%s\\n' $(CPPFLAGS)\n"
+    (tmp_path / "Makefile").write_text(text)
+    command = ["make", "-s", "-C", str(tmp_path), "--no-print-directory"]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=True, env={"PATH": os.environ["PATH"]}
+    )
+    assert done.stdout.splitlines() == WORDS
+
+
+@pytest.mark.parametrize("flag", ["-DX=1\nall: ; false", "-Ia\rb", "-DX=\0"])
+def test_arguments_that_no_makefile_can_hold(flag: str) -> None:
+    with pytest.raises(UsageError, match="a Makefile cannot hold this argument"):
+        words(["-DY", flag])

@@ -9,13 +9,25 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from drawn import HUNTS
-from outside.campaigns.campaign import REGRESSIONS, Campaign, Case, Difference, judge, save, shrunk
+from outside.campaigns.campaign import (
+    REFUSALS,
+    REGRESSIONS,
+    Campaign,
+    Case,
+    Difference,
+    Unjudged,
+    judge,
+    save,
+    shrunk,
+)
+from outside.campaigns.reader_texts import READERS, corpus
 from outside.campaigns.soak import MAKERS
 
 SEED = int(os.environ.get("SOAK_SEED", "1"))
@@ -31,6 +43,14 @@ CASES = {
     "scalar_programs": (1, 24),
     "pointer_programs": (1, 4),
     "operator_types": (1, 6),
+    "c_texts": (1, 4),
+    "plan_texts": (1, 10),
+    "schedule_texts": (1, 4),
+    "record_texts": (1, 10),
+    "format_texts": (1, 20),
+    "computation_texts": (1, 20),
+    "market_texts": (1, 20),
+    "frostt_texts": (1, 20),
 }
 if HUNTS:
     CASES = {name: (20 * groups, cases) for name, (groups, cases) in CASES.items()}
@@ -58,6 +78,16 @@ def test_regression(file: Path) -> None:
     record = json.loads(file.read_text(encoding="utf-8"))
     verdict = judge(MAKERS[record["campaign"]](), record["case"])
     assert not verdict.is_fault, verdict.told
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_kept_texts_are_read_or_refused(reader: str) -> None:
+    """Of the corpus that fuzzing has kept, one in so many; not traced."""
+    texts = corpus(reader)
+    assert 0 < len(json.dumps(texts)) < 1 << 18
+    for text in texts[:: max(1, len(texts) // 20)]:
+        with suppress(*REFUSALS, Unjudged):
+            READERS[reader](text)
 
 
 def counting(most: int) -> Campaign:

@@ -426,3 +426,46 @@ def test_the_switch(tmp_path: Path) -> None:
         found = disk_cache()
     assert found is not None
     assert found.directory == tmp_path
+
+
+def test_only_plain_files_are_read(cache: DiskCache) -> None:
+    """A fifo would hang, a link may lead to a device without an end: the alarm is for those."""
+    entry, sound = file_of(cache), file_of(cache).read_bytes()
+    before = signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(60)
+    try:
+        entry.unlink()
+        os.mkfifo(entry, 0o600)
+        assert cache.get(KEY) is None
+        assert cache.state().damaged == 1
+        assert cache.put(KEY, ENTRY)
+        assert cache.get(KEY) == ENTRY
+        entry.unlink()
+        entry.symlink_to("/dev/zero")
+        assert cache.get(KEY) is None
+        elsewhere = cache.directory.parent / "elsewhere"
+        elsewhere.write_bytes(sound)
+        entry.unlink()
+        entry.symlink_to(elsewhere)
+        assert cache.get(KEY) is None
+        secret = cache.directory / "secret"
+        secret.unlink()
+        os.mkfifo(secret, 0o600)
+        assert not cache.put(KEY, ENTRY)
+        assert not cache.state().usable
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_entries_have_a_limit(cache: DiskCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    size = file_of(cache).stat().st_size
+    monkeypatch.setattr("loopwright.runtime.disk_cache._MOST_BYTES", size)
+    assert cache.get(KEY) == ENTRY
+    monkeypatch.setattr("loopwright.runtime.disk_cache._MOST_BYTES", size - 1)
+    assert cache.get(KEY) is None
+
+
+def test_entries_that_others_may_write_are_not_read(cache: DiskCache) -> None:
+    file_of(cache).chmod(0o622)
+    assert cache.get(KEY) is None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import stat
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from backends.c_compiled import needs_cc
 from loopwright import options
 from loopwright.diagnostics import ToolchainError, UsageError
+from loopwright.machines import host
 from loopwright.runtime import toolchain
 from loopwright.runtime.toolchain import (
     build_library,
@@ -59,13 +59,13 @@ def test_a_library_is_built_and_called() -> None:
 def test_the_same_text_is_compiled_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     compiler = find_compiler()
     runs: list[list[str]] = []
-    run = subprocess.run
+    run = toolchain.call
 
     def counted(words: list[str], **keywords: object) -> object:
         runs.append(list(words))
-        return run(words, **keywords)  # type: ignore[call-overload]
+        return run(words, **keywords)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(toolchain.subprocess, "run", counted)
+    monkeypatch.setattr(toolchain, "call", counted)
     with options.override(cache_dir=str(tmp_path / "cache")):
         first = build_library(TWICE, ("-O1",), compiler)
         second = build_library(TWICE, ("-O1",), compiler)
@@ -117,3 +117,26 @@ def test_a_compiler_that_never_ends(monkeypatch: pytest.MonkeyPatch, tmp_path: P
         monkeypatch.setattr(toolchain, "_SECONDS", 0.2)
         with pytest.raises(ToolchainError, match="took longer than"):
             build_library(TWICE, (), compiler)
+
+
+@needs_cc
+def test_libraries_are_for_the_processor_they_were_built_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One home may serve machines whose processors take other instructions."""
+    compiler = find_compiler()
+    here = toolchain._key(TWICE, ("-march=native",), compiler)
+    assert toolchain._key(TWICE, ("-march=native",), compiler) == here
+    monkeypatch.setattr(toolchain, "processor_text", lambda: "another one")
+    assert toolchain._key(TWICE, ("-march=native",), compiler) != here
+
+
+def test_processors_are_told_by_what_stays(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    text = "processor : 0\ncpu MHz : {}\nflags : fpu {}\n"
+    found = []
+    for k, words in enumerate((("800", "avx2"), ("3000", "avx2"), ("800", "avx512f"))):
+        path = tmp_path / f"cpuinfo{k}"
+        path.write_text(text.format(*words))
+        monkeypatch.setattr(host, "CPUINFO", str(path))
+        found.append(host.processor_text.__wrapped__())
+    assert found[0] == found[1] != found[2]

@@ -63,7 +63,7 @@ def test_a_child_that_hangs_does_not_outlive_a_parent_that_was_killed() -> None:
         child = worker._child
         assert child is not None
         worker._connection.send((0.1, ("time", 5, False, 1.0)))
-        assert child.wait() == -signal.SIGALRM
+        assert child.process.wait() == -signal.SIGALRM
 
 
 @pytest.mark.parametrize("name", ["leave", "killed"])

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from loopwright.ir.analysis_manager import AnalysisManager, DomainAnalysis
 from loopwright.ir.evaluate import evaluate
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Unary, Var
-from loopwright.ir.islkit import context, isl, pieces_in
+from loopwright.ir.islkit import context, is_intricate, isl, pieces_in
 from loopwright.ir.program import Access, Array, Program, Statement
 from loopwright.ir.schedule_tree import Band, moved_by
 from loopwright.ir.visit import walk
@@ -483,6 +483,8 @@ def average_trips_of(
     ordered = [x for x in order if x in names]
     ordered += [x for x in names if x not in ordered]
     domain = at_sizes(domain, sizes)
+    if is_intricate(domain):
+        domain = domain.remove_divs()  # an estimate needs no remainders
     trips: dict[str, float] = {}
     for iterator in ordered:
         at = names.index(iterator)

@@ -183,5 +183,11 @@ def goal(stem: str, objects: str, link: str, is_whole: bool) -> str:
 
 
 def words(flags: Sequence[str]) -> str:
-    """Arguments of a compiler as a Makefile spells them."""
-    return " ".join(shlex.quote(flag).replace("$", "$$") for flag in flags)
+    """Arguments of a compiler as a Makefile spells them; refuses what no line of it can hold."""
+    for flag in flags:
+        if any(ord(sign) < 32 or sign == "\x7f" for sign in flag):
+            hint = "give such a macro in the file itself, or by -include"
+            raise UsageError("a Makefile cannot hold this argument", found=repr(flag), hint=hint)
+    # make reads \\# as # and takes $ for a variable; a backslash before \\# needs another.
+    quoted = (shlex.quote(flag).replace("$", "$$") for flag in flags)
+    return " ".join(re.sub(r"(\\*)#", r"\1\1\\#", flag) for flag in quoted)

@@ -10,12 +10,15 @@ from __future__ import annotations
 import argparse
 import gc
 import importlib
+import io
 import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, redirect_stderr
 from typing import TYPE_CHECKING, NoReturn, Protocol, cast
+
+from loopwright.cli.guardian import guarded, heard
 
 if TYPE_CHECKING:
     from loopwright.diagnostics import LoopwrightError
@@ -76,9 +79,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     if argv is None:
         signal.signal(signal.SIGTERM, _terminate)
+        signal.signal(signal.SIGINT, _interrupt)
     try:
         with _seldom_collecting():
-            status = _dispatch(arguments)
+            status = _dispatch(arguments, is_process=argv is None)
         # A closed pipe must be noticed here, not by the interpreter while it shuts down.
         sys.stdout.flush()
     except KeyboardInterrupt:
@@ -109,18 +113,24 @@ def _seldom_collecting() -> Iterator[None]:
 
 def _terminate(number: int, frame: object) -> NoReturn:
     """Exit by an exception, so that temporary files are removed."""
+    heard()
     raise SystemExit(128 + number)
 
 
-def _dispatch(arguments: list[str]) -> int:
+def _interrupt(number: int, frame: object) -> NoReturn:
+    """Raise what Python's own handler raises."""
+    heard()
+    raise KeyboardInterrupt
+
+
+def _dispatch(arguments: list[str], *, is_process: bool) -> int:
     chosen = next((word for word in arguments if not word.startswith("-")), None)
     command, parser = _parser(chosen)
-    own, passed = arguments, list[str]()
-    if getattr(command, "PASSES_ARGUMENTS", False) and "--" in arguments:
-        at = arguments.index("--")
-        own, passed = arguments[:at], arguments[at + 1 :]
     try:
-        args = parser.parse_args(own, argparse.Namespace(passed=passed))
+        if getattr(command, "PASSES_ARGUMENTS", False) and "--" in arguments:
+            args = _parsed_with_rest(parser, arguments)
+        else:
+            args = parser.parse_args(arguments, argparse.Namespace(passed=[]))
     except SystemExit as stop:  # argparse has printed the help or its complaint
         return stop.code if isinstance(stop.code, int) else EXIT_ERROR
     if args.version:
@@ -131,7 +141,39 @@ def _dispatch(arguments: list[str]) -> int:
     if command is None:
         parser.print_help(sys.stderr)
         return EXIT_ERROR
-    return _run(command, args)
+    with guarded() if is_process else nullcontext():
+        return _run(command, args)
+
+
+def _parsed_with_rest(parser: argparse.ArgumentParser, arguments: list[str]) -> argparse.Namespace:
+    """The arguments of a command that passes on what follows --.
+
+    Where a file is missing before it, -- ends the options as elsewhere, and the file follows:
+    `cc -- -k.c`, `cc --run -- -k.c -- 100`.
+    """
+    at = arguments.index("--")
+    own, rest = arguments[:at], arguments[at + 1 :]
+    complaint = io.StringIO()
+    try:
+        with redirect_stderr(complaint):
+            return parser.parse_args(own, argparse.Namespace(passed=rest))
+    except SystemExit as stop:
+        if not stop.code:
+            raise  # the help was asked for
+        files, _, passed = _around(rest)
+        try:
+            with redirect_stderr(io.StringIO()):
+                whole = [*own, "--", *files]
+                return parser.parse_args(whole, argparse.Namespace(passed=passed))
+        except SystemExit:
+            sys.stderr.write(complaint.getvalue())
+            raise stop from None
+
+
+def _around(words: list[str]) -> tuple[list[str], list[str], list[str]]:
+    """What stands before the first --, that itself, and what follows."""
+    at = words.index("--") if "--" in words else len(words)
+    return words[:at], words[at : at + 1], words[at + 1 :]
 
 
 def _run(command: Command, args: argparse.Namespace) -> int:

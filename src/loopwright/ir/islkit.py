@@ -38,6 +38,7 @@ __all__ = [
     "functions_in",
     "holds",
     "inside",
+    "is_intricate",
     "is_order_of",
     "isl",
     "map_nodes",
@@ -60,6 +61,8 @@ IslSet = isl.Set
 IslSchedule = isl.Schedule
 
 ISL_QUOTA = 5_000_000  # elementary isl operations per compile, some seconds at most
+
+_MOST_DIVISIONS = 3  # of a piece of a set that isl searches
 
 _local = threading.local()
 
@@ -213,8 +216,7 @@ def affine(expr: Expr, space: isl.Space) -> isl.PwAff:
     def build(node: Expr) -> isl.PwAff:
         match node:
             case Const(value=value) if isinstance(value, int):
-                value_ = isl.Val.int_from_si(context(), int(value))
-                return isl.PwAff.from_aff(isl.Aff.val_on_domain(local, value_))
+                return isl.PwAff.from_aff(_number(int(value), space))
             case Var(name=name):
                 for kind in (isl.dim_type.set, isl.dim_type.param):
                     at = space.find_dim_by_name(kind, name)
@@ -264,9 +266,32 @@ def condition(cond: Expr, space: isl.Space) -> isl.Set:
             return condition(x, space).intersect(condition(y, space)).coalesce()
         case Binary(op="or", x=x, y=y):
             return condition(x, space).union(condition(y, space)).coalesce()
+        case Binary(op="ne", x=Binary(op="mod") as x, y=Const(value=int() as value)):
+            return _other_remainder(x, int(value), space)
+        case Binary(op="ne", x=Const(value=int() as value), y=Binary(op="mod") as x):
+            return _other_remainder(x, int(value), space)
         case Binary(op=op, x=x, y=y) if op in _COMPARE:
             return _COMPARE[op](affine(x, space), affine(y, space))
     raise NotAffine(cond)
+
+
+def _other_remainder(x: Binary, value: int, space: isl.Space) -> isl.Set:
+    """Where `dividend mod p != value`: (dividend - value) mod p >= 1, one piece where isl has two.
+
+    Pieces of several such conditions would multiply.
+    """
+    rest = affine(x, space)
+    wanted = isl.PwAff.from_aff(_number(value, space))
+    match x.y:
+        case Const(value=int() as divisor) if 0 <= value < divisor:
+            moved = Binary("mod", Binary("sub", x.x, Const(value)), x.y)
+            return affine(moved, space).ge_set(isl.PwAff.from_aff(_number(1, space)))
+    return rest.ne_set(wanted)
+
+
+def _number(value: int, space: isl.Space) -> isl.Aff:
+    number = isl.Val.int_from_si(context(), value)
+    return isl.Aff.val_on_domain(isl.LocalSpace.from_space(space), number)
 
 
 _COMPARE = {
@@ -311,6 +336,31 @@ def tuple_of(domain: isl.Set) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
 def holds(condition: isl.Set, params: Mapping[str, int]) -> bool:
     """Whether the parameter set `[params] -> { : ... }` contains the given values."""
     return not condition.params().intersect_params(_fixed(params)).is_empty()
+
+
+def is_intricate(points: isl.Set | isl.Map) -> bool:
+    """Whether isl may take for ever over the extremes of a set or a relation, which no quota ends.
+
+    It counts what it allocates. The search for the least integer point among many divisions,
+    such as five conditions `i % p != r`, allocates little and grows exponentially with them.
+    A division that an equation gives, as of a loop with a step, needs no search.
+    """
+    parts = points.get_basic_sets() if isinstance(points, isl.Set) else points.get_basic_maps()
+    return any(
+        part.dim(isl.dim_type.div) > _MOST_DIVISIONS
+        and part.dim(isl.dim_type.div) - _equations(part) > _MOST_DIVISIONS
+        for part in parts
+    )
+
+
+def _equations(part: isl.BasicSet | isl.BasicMap) -> int:
+    """The equations of a piece in which a division stands."""
+    divisions = range(part.dim(isl.dim_type.div))
+    return sum(
+        one.is_equality()
+        and any(not one.get_coefficient_val(isl.dim_type.div, k).is_zero() for k in divisions)
+        for one in part.get_constraints()
+    )
 
 
 def is_order_of(tree: isl.Schedule, domains: Iterable[isl.Set]) -> bool:

@@ -15,7 +15,17 @@ from itertools import combinations
 from loopwright.diagnostics import InternalError
 from loopwright.ir.dtypes import INT64
 from loopwright.ir.expr import Binary, Const, Expr, Var
-from loopwright.ir.islkit import context, isl, map_nodes, maps_in, sets_in, with_option
+from loopwright.ir.islkit import (
+    GaveUp,
+    context,
+    is_intricate,
+    isl,
+    map_nodes,
+    maps_in,
+    pieces_in,
+    sets_in,
+    with_option,
+)
 from loopwright.ir.loops import Block, For, If, LoopNest, Mark, Stmt, Store
 from loopwright.ir.program import Statement
 from loopwright.ir.schedule import Schedule, ScheduledContraction
@@ -56,6 +66,7 @@ def generate_loops(schedule: Schedule) -> GeneratedLoops:
     """The loops of a schedule as isl generates them, inside the memory of local arrays."""
     program = schedule.program
     build = isl.AstBuild.from_context(program.context)
+    _require_simple(schedule.tree)
     tree, contractions = _with_placeholders(schedule)
     is_grouped = bool(schedule.private) or schedule.is_for_device or schedule.mesh is not None
     keeps_values = bool(schedule.boxes or schedule.staged or schedule.joined)
@@ -75,6 +86,18 @@ def generate_loops(schedule: Schedule) -> GeneratedLoops:
         program.name, buffers, scalars, body, leave_to_llvm=True, reassoc=program.reassoc
     )
     return GeneratedLoops(nest, reader.variables, contractions, staging.rings)
+
+
+def _require_simple(tree: isl.Schedule) -> None:
+    """Raise GaveUp for tiles of loops that run under many conditions on remainders.
+
+    isl would look for the tiles that have something to run, for ever, and no quota would end it.
+    """
+    if not any(map(is_intricate, sets_in(tree.get_domain()))):
+        return
+    for node in band_nodes(tree):
+        if any(x.dim(isl.dim_type.div) for f in _times(node).values() for _, x in pieces_in(f)):
+            raise GaveUp(f"the loop '{band_name(node)}' is cut under many conditions on remainders")
 
 
 def _with_placeholders(schedule: Schedule) -> tuple[isl.Schedule, dict[str, ScheduledContraction]]:

@@ -19,11 +19,16 @@ from loopwright.machines.calibration import calibrated, read_calibration
 from loopwright.machines.identify import CpuIdentity, identify, nearest_machine
 from loopwright.machines.load import load_machine
 
-__all__ = ["available_cores", "host", "host_cpu", "host_machine", "system_caches"]
+__all__ = ["available_cores", "host", "host_cpu", "host_machine", "processor_text", "system_caches"]
 
 CPUINFO = "/proc/cpuinfo"
 CACHES = "/sys/devices/system/cpu/cpu0/cache"
 TOPOLOGY = "/sys/devices/system/cpu"
+# Fields of cpuinfo that say which processor it is; others change while it runs.
+_NAMES = frozenset({
+    "vendor_id", "cpu family", "model", "model name", "stepping", "flags", "CPU implementer",
+    "CPU architecture", "CPU variant", "CPU part", "Features", "cpu", "revision", "isa", "machine",
+})  # fmt: skip
 _ISAS = {"arm64": "aarch64", "amd64": "x86_64"}
 
 
@@ -43,6 +48,14 @@ def host_cpu() -> CpuIdentity:
     if identity.llvm_cpu is not None:
         return identity
     return replace(identity, llvm_cpu=_llvm_host_name())
+
+
+@cache
+def processor_text() -> str:
+    """All that decides which instructions this processor has: equal only where they are equal."""
+    lines = (line.partition(":") for line in _text(CPUINFO).splitlines())
+    found = {(name.strip(), value.strip()) for name, _, value in lines if name.strip() in _NAMES}
+    return str(sorted(found)) if found else str(host_cpu())
 
 
 def host_machine() -> Machine:
@@ -127,12 +140,11 @@ def system_caches(folder: str = CACHES) -> tuple[Cache, ...]:
 
 
 def _lscpu_caches() -> tuple[Cache, ...]:
-    import subprocess  # lazy: needed only where sysfs has no caches
+    from loopwright.child_process import call  # lazy: needed only where sysfs has no caches
 
     command = ["lscpu", "--caches", "--json", "--bytes"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=5, check=True)
-        rows = json.loads(done.stdout)["caches"]
+        rows = json.loads(call(command, seconds=5).output)["caches"]
         data = [r for r in rows if r["type"] in ("Data", "Unified")]
         return tuple(
             Cache(
@@ -144,7 +156,7 @@ def _lscpu_caches() -> tuple[Cache, ...]:
             )
             for r in sorted(data, key=lambda r: int(r["level"]))
         )
-    except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError):
         return ()
 
 

@@ -31,6 +31,8 @@ _MAGIC = b"loopwright1\n"
 _SECRET = "secret"
 _SUFFIX = ".lwo"
 _TAG_BYTES = 32
+_MOST_BYTES = 256 << 20  # of an entry
+_PLAIN = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,9 +158,8 @@ class DiskCache:
         return _private_file(path)
 
     def _read(self, path: Path, key: str, secret: bytes) -> Entry | None:
-        try:
-            data = path.read_bytes()
-        except OSError:
+        data = _own_file(path, 0o022, _MOST_BYTES)
+        if data is None:
             return None
         start = len(_MAGIC) + _TAG_BYTES
         tag, rest = data[len(_MAGIC) : start], data[start:]
@@ -219,18 +220,28 @@ def _tag(secret: bytes, key: str, rest: bytes) -> bytes:
 
 
 def _private_file(path: Path) -> bytes | None:
-    """The secret, if it is a regular file of this user without access for others."""
+    """The secret, if it is a file of this user without access for others."""
+    secret = _own_file(path, 0o077, 32)
+    return secret if secret is not None and len(secret) == 32 else None
+
+
+def _own_file(path: Path, closed: int, most: int) -> bytes | None:
+    """What a regular file of this user holds, `closed` to others, of at most so many bytes.
+
+    Nothing else is opened to be read: a fifo would hang, a link lead to a device without an end.
+    """
     try:
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+        handle = os.open(path, os.O_RDONLY | _PLAIN)
         with os.fdopen(handle, "rb") as file:
             found = os.fstat(file.fileno())
             mine = not hasattr(os, "getuid") or found.st_uid == os.getuid()
-            if not mine or not stat.S_ISREG(found.st_mode) or found.st_mode & 0o077:
+            is_open = found.st_mode & closed
+            if not mine or is_open or not stat.S_ISREG(found.st_mode) or found.st_size > most:
                 return None
-            secret = file.read(64)
+            data = file.read(most + 1)
     except OSError:
         return None
-    return secret if len(secret) == 32 else None
+    return data if len(data) <= most else None
 
 
 def _lets_others_rename(folder: Path) -> bool:
@@ -244,7 +255,7 @@ def _lets_others_rename(folder: Path) -> bool:
 
 def _size(path: Path) -> int:
     try:
-        return path.stat().st_size
+        return path.lstat().st_size
     except OSError:
         return 0
 

@@ -2,7 +2,8 @@
 
 The compiler is run without a shell, in a folder of its own that only this user can read, and is
 stopped when it takes too long. Libraries are kept in the disk cache, named by a hash of the text,
-the command and the compiler; an entry of the cache is authenticated before it is loaded.
+the command, the compiler and the processor; an entry of the cache is authenticated before it is
+loaded.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import ctypes
 import hashlib
 import os
 import shlex
-import subprocess
 import tempfile
 import weakref
 from collections.abc import Sequence
@@ -19,9 +19,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from loopwright.child_process import call
 from loopwright.compilers import CANDIDATES, compiler_path
 from loopwright.diagnostics import ToolchainError, UsageError
 from loopwright.lazy_dataclass import dataclass
+from loopwright.machines.host import processor_text
 from loopwright.runtime.disk_cache import Entry, disk_cache
 
 __all__ = [
@@ -56,6 +58,15 @@ class Compiler:
     def compiles(self, *flags: str) -> bool:
         """Whether it makes object files with these flags, libraries of theirs left aside."""
         return _accepts(self.command, flags, "-c")
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a tool that ran to its end has printed."""
+
+    returncode: int
+    stdout: str
+    stderr: str
 
 
 def find_compiler(name: str | None = None) -> Compiler:
@@ -211,7 +222,16 @@ def complaint(path: Path, flags: Sequence[str], compiler: Compiler) -> str:
 def _key(text: str, flags: Sequence[str], compiler: Compiler) -> str:
     program = os.stat(compiler.command[0])
     identity = f"{compiler.version} {program.st_size} {program.st_mtime_ns}"
-    parts = ("library", text, "\0".join(flags), "\0".join(compiler.command), identity)
+    # Flags such as -march=native say what the processor has by another name: one home may serve
+    # several machines, and a library for one of them end another's process.
+    parts = (
+        "library",
+        processor_text(),
+        text,
+        "\0".join(flags),
+        "\0".join(compiler.command),
+        identity,
+    )
     return hashlib.sha256("\0\0".join(parts).encode()).hexdigest()
 
 
@@ -231,19 +251,13 @@ def _made(text: str, flags: Sequence[str], compiler: Compiler, *libraries: str) 
         return target.read_bytes()
 
 
-def run_tool(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
+def run_tool(words: Sequence[str]) -> Said:
     """Run a tool, for at most `_SECONDS`."""
     try:
-        return subprocess.run(
-            words,
-            check=False,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            stdin=subprocess.DEVNULL,
-            timeout=_SECONDS,
-        )
-    except subprocess.TimeoutExpired:
-        raise ToolchainError(words, "", f"took longer than {_SECONDS:.0f} s") from None
+        done = call(words, seconds=_SECONDS)
     except OSError as error:
         raise ToolchainError(words, str(error), "cannot be run") from None
+    if done.is_late:
+        raise ToolchainError(words, "", f"took longer than {_SECONDS:.0f} s")
+    said, complained = (text.decode("utf-8", "replace") for text in (done.output, done.errors))
+    return Said(done.status, said, complained)

@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any
 
 from loopwright import clock
+from loopwright.child_process import Child
 from loopwright.lazy_dataclass import dataclass
 from loopwright.log import log
 from loopwright.transform.plan import Plan
@@ -65,7 +66,7 @@ class Worker:
     def __init__(self, task: Measurable, construction: Plan) -> None:
         self._task = task
         self._construction = construction
-        self._child: subprocess.Popen[bytes] | None = None
+        self._child: Child | None = None
         self._connection: Any = None
         self._once = 0.0  # seconds of a run of the construction
 
@@ -76,14 +77,13 @@ class Worker:
         ours, theirs = Pipe()
         with theirs:
             try:
-                # A child of its own session: Ctrl-C is for the parent, which ends the child.
-                self._child = subprocess.Popen(
+                # Ctrl-C is for the parent, which ends the child.
+                self._child = Child(
                     [sys.executable, "-c", _START, str(theirs.fileno())],
                     pass_fds=[theirs.fileno()],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
-                    start_new_session=True,
                     env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
                 )
             except OSError as error:  # no memory, or no more processes
@@ -134,8 +134,7 @@ class Worker:
         child, self._child = self._child, None
         if child is None:
             return
-        child.kill()
-        child.wait()
+        child.end()
         self._connection.close()
 
     def __enter__(self) -> Worker:

@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from outside.campaigns import (
     operator_types,
     path_problems,
     pointer_programs,
+    reader_texts,
     scalar_programs,
     sparse_formats,
     tensor_programs,
@@ -46,6 +48,7 @@ MAKERS = {
     "scalar_programs": scalar_programs.campaign,
     "pointer_programs": pointer_programs.campaign,
     "operator_types": operator_types.campaign,
+    **{f"{name}_texts": partial(reader_texts.campaign, name) for name in reader_texts.READERS},
 }
 TURN = 10.0  # seconds that a campaign runs before it is another one's turn
 MOST_KEPT = 3  # faults of one kind that are shrunk and kept

@@ -10,6 +10,7 @@ below 2^bits, as all index arithmetic here is.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -330,11 +331,19 @@ def number(text: str, model: DataModel) -> CValue:
         match = _INTEGER.fullmatch(plain)
         if match is not None and match[2].lower() in _SUFFIXES:
             return _integer_literal(match[1], match[2].lower(), model)
-        for form, read in ((_DECIMAL, float), (_HEXADECIMAL, float.fromhex)):
+        for form, read in ((_DECIMAL, float), (_HEXADECIMAL, _from_hexadecimal)):
             match = form.fullmatch(plain)
             if match is not None:
                 return _floating_literal(read(match[1]), match[2].lower())
     raise Refusal("LW132", "this number is not understood", hint="42, 0x2a, 1.5, 1.5f, 1e-3")
+
+
+def _from_hexadecimal(text: str) -> float:
+    """The value of a hexadecimal floating constant; infinity beyond all, as of a decimal one."""
+    try:
+        return float.fromhex(text)
+    except OverflowError:
+        return math.inf
 
 
 def _integer_literal(digits: str, suffix: str, model: DataModel) -> CValue:

@@ -31,6 +31,8 @@ __all__ = [
 _MARKS = re.compile(r'"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'|[{};]|^#[^\n]*', re.MULTILINE)
 _REGION = re.compile(r"#\s*pragma\s+(?:scop|endscop)\b")
 _LINKAGE = re.compile(r'extern\s*"[^"]*"\s*\Z')
+_OLD_HEAD = re.compile(r"\w\s*\(\s*\w+(?:\s*,\s*\w+)*\s*\)\s*[A-Za-z_]\w*[\s*][^()=]*;")
+_MOST_DECLARED = 64  # declarations of parameters behind the parentheses
 _ATTRIBUTE = re.compile(r"__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)")
 
 
@@ -43,6 +45,7 @@ class TopLevelItem:
     body: int  # the end when there is no brace
     is_function: bool
     pragmas: tuple[int, ...]  # offsets of its lines `#pragma scop` and `#pragma endscop`
+    is_old: bool = False  # a function that declares its parameters behind the parentheses
 
 
 def outline(text: str) -> tuple[tuple[TopLevelItem, ...], tuple[int, ...]]:
@@ -51,6 +54,7 @@ def outline(text: str) -> tuple[tuple[TopLevelItem, ...], tuple[int, ...]]:
     stray: list[int] = []
     pragmas: list[int] = []
     start, depth, body = 0, 0, -1
+    is_old = False
     for match in _MARKS.finditer(text):
         mark, at = match[0], match.start()
         if mark[0] == "#":
@@ -64,27 +68,41 @@ def outline(text: str) -> tuple[tuple[TopLevelItem, ...], tuple[int, ...]]:
                 continue
             if not depth and body < 0:
                 body = at
+                if not text[start:at].strip() and (first := _old_head(text, items)) is not None:
+                    start, is_old = items[first].start, True
+                    del items[first:]
             depth += 1
         elif mark == "}":
             if not depth:
                 start = at + 1
                 continue
             depth -= 1
-            if not depth and _is_function_head(text[start:body]):
-                items.append(TopLevelItem(start, at + 1, body, True, tuple(pragmas)))
-                start, body, pragmas = at + 1, -1, []
+            if not depth and (is_old or _is_function_head(text[start:body])):
+                items.append(TopLevelItem(start, at + 1, body, True, tuple(pragmas), is_old))
+                start, body, pragmas, is_old = at + 1, -1, [], False
         elif mark == ";" and not depth:
             items.append(
                 TopLevelItem(start, at + 1, body if body >= 0 else at + 1, False, tuple(pragmas))
             )
             start, body, pragmas = at + 1, -1, []
     if body >= 0:  # the text ends inside a block
-        items.append(
-            TopLevelItem(
-                start, len(text), body, _is_function_head(text[start:body]), tuple(pragmas)
-            )
-        )
+        is_function = is_old or _is_function_head(text[start:body])
+        items.append(TopLevelItem(start, len(text), body, is_function, tuple(pragmas), is_old))
     return tuple(items), tuple(stray)
+
+
+def _old_head(text: str, items: list[TopLevelItem]) -> int | None:
+    """Of declarations before a block, the first one if it is the head of an old-style function.
+
+    `int f(n, a) int n; double a[];` are two, of which the first holds the head.
+    """
+    for at in reversed(range(max(0, len(items) - _MOST_DECLARED), len(items))):
+        item = items[at]
+        if item.is_function or item.body < item.end:
+            break
+        if _OLD_HEAD.search(text, item.start, item.end):
+            return at
+    return None
 
 
 def _is_function_head(head: str) -> bool:

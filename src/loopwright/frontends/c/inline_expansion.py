@@ -47,6 +47,7 @@ from loopwright.frontends.c.syntax_tree import (
     SyntaxStmt,
     UnsupportedStmt,
     declarations_in,
+    expressions_in,
     statements_in,
 )
 from loopwright.frontends.constant_folding import negated
@@ -56,6 +57,7 @@ from loopwright.ir.expr import Const, Expr
 __all__ = ["Inliner"]
 
 _MOST_STEPS = 2000  # statements executed for one call, in unrolled loops and both sides of ifs
+_MOST_OF_REGION = 8000  # the same for all calls of a region
 _MOST_DEPTH = 24  # of nested calls
 
 
@@ -99,6 +101,8 @@ class Inliner:
     read: ExpressionEvaluator
     functions: FunctionTable
     active: list[str] = field(default_factory=list)  # functions being executed, outermost first
+    steps: int = 0  # statements executed for all calls of the region
+    sizes: dict[str, int] = field(default_factory=dict)  # statements of calls, see `_size`
 
     def value(self, node: CallExpr, name: str) -> CValue:
         """The value of a call of the function `name`, which the file defines."""
@@ -107,6 +111,8 @@ class Inliner:
             count = len(function.head.parameters)
             message = f"'{name}' takes {count} argument{'s' if count != 1 else ''}"
             raise Refusal("LW137", message, found=f"{len(node.args)}")
+        if not self.active:
+            self._require_budget(name)
         pairs = list(zip(function.head.parameters, node.args, strict=True))
         scalars = [(p, arg) for p, arg in pairs if p.type.is_scalar]
         values = self.read.need(*(arg for _, arg in scalars))
@@ -142,6 +148,38 @@ class Inliner:
             hint = "a function that returns a number of its arguments"
             raise Refusal("LW137", message, hint=hint)
         return function
+
+    def _require_budget(self, name: str) -> None:
+        """Refuse a call whose text alone is more than the region's budget, before it is expanded.
+
+        Functions that call another one twice double what is expanded with each of their lines.
+        """
+        size = self._size(name, 0)
+        if self.steps + size > _MOST_OF_REGION:
+            raise _over_budget(f"{size} for this call of '{name}'")
+
+    def _size(self, name: str, depth: int) -> int:
+        """The statements of a call and of the calls in it, both sides of ifs, loops once.
+
+        Calls of functions that are being counted, or too deep, count as nothing: they are refused.
+        """
+        if name not in self.sizes:
+            self.sizes[name] = 0
+            function = self.functions.find(name)
+            if depth > _MOST_DEPTH or isinstance(function, SyntaxFault):
+                return 0
+            body = (function.body,)
+            called = Counter(
+                expr.function.name
+                for expr in expressions_in(body)
+                if isinstance(expr, CallExpr) and isinstance(expr.function, Name)
+            )
+            self.sizes[name] = sum(1 for _ in statements_in(body)) + sum(
+                count * self._size(inner, depth + 1)
+                for inner, count in called.items()
+                if self.functions.defines(inner)
+            )
+        return self.sizes[name]
 
     def _part(self, name: str, parameter: Declaration, arg: SyntaxExpr) -> Alias:
         """The array or row that is passed to a pointer or array parameter."""
@@ -229,6 +267,9 @@ class Inliner:
         while waiting:
             node = waiting.pop()
             call.steps += 1
+            self.steps += 1
+            if self.steps > _MOST_OF_REGION:
+                raise _over_budget()
             if call.steps > _MOST_STEPS:
                 message = f"it runs more than {_MOST_STEPS} statements"
                 raise Refusal("LW137", message, hint="write it shorter")
@@ -409,6 +450,12 @@ class Inliner:
             case _:
                 message = "it changes memory that others see"
                 raise Refusal("LW137", message, hint="return the new value")
+
+
+def _over_budget(found: str = "") -> Refusal:
+    message = f"calls in the region run more than {_MOST_OF_REGION} statements"
+    hint = "store the values of functions that are called again and again, or write them shorter"
+    return Refusal("LW137", message, found=found, hint=hint)
 
 
 def _may_return(body: Sequence[SyntaxStmt]) -> bool:

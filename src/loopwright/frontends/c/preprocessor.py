@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import _thread
 import os
 import re
 import shutil
-import subprocess
 import tempfile
-import threading
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from typing import IO
 
+from loopwright.child_process import Ended, call
 from loopwright.compilers import compiler_path
 from loopwright.diagnostics import Diagnostic, SourceError, Span, ToolchainError, UsageError
 from loopwright.frontends.c.builtin_preprocessor import expand
@@ -31,7 +27,6 @@ _MACRO = re.compile(r"[^\W\d]\w*(?:\([\w\s,.]*\))?")
 _FAULT = re.compile(r"(.+?):(\d+):(?:(\d+):)? (?:fatal )?error: (.*)")
 _KILLED = 9  # SIGKILL, which `signal` does not define on every system
 _PROBE = "__loopwright_probe__"
-_MOST_OUTPUT = 64 << 20
 _SECONDS = 10  # of CPU time; four times as much wall-clock time
 # Macros can cause any amount of work: the compiler gets what a large file needs. The limits are
 # inherited by its child processes, which would survive if only the compiler were killed.
@@ -113,79 +108,35 @@ def _run(compiler: str, source: SourceText, args: Sequence[str]) -> Preprocessed
     command = [compiler, "-E", "-w", "-x", "c", "-iquote", source.folder, *args, "-"]
     probe = f'\n\n# 1 "{_PROBE}"\n{_PROBE} __CHAR_UNSIGNED__ __SIZEOF_LONG__\n'
     given = f'# 1 "{MAIN}"\n'.encode() + source.plain + probe.encode()
-    status, output, errors = _call(command, given)
-    text = output.decode(source.encoding)
-    if status == -_KILLED:
-        raise ToolchainError(command, "do macros of the file double their text?", "took too long")
-    if status != 0:
-        raise _failure(command, source, errors.decode("utf-8", "replace"))
+    done = _call(command, given)
+    text = done.output.decode(source.encoding)
+    errors = done.errors.decode("utf-8", "replace")
+    if done.is_late or done.status == -_KILLED:
+        reason = "do macros of the file double their text, or does it include what never ends?"
+        raise ToolchainError(command, reason, "took too long")
+    if done.status != 0:
+        raise _failure(command, source, errors)
     body, found, answer = text.rpartition(_PROBE)
     if not found:
-        raise ToolchainError(command, errors.decode("utf-8", "replace"), "gave no output")
+        raise ToolchainError(command, errors, "gave no output")
     unsigned, bytes_of_long = answer.split()[:2]
     return Preprocessed(body, not unsigned.isdigit(), 8 * int(bytes_of_long))
 
 
-def _call(command: Sequence[str], given: bytes) -> tuple[int, bytes, bytes]:
-    """Exit status, output and errors of a command, which is killed at its limits."""
+def _call(command: Sequence[str], given: bytes) -> Ended:
+    """What a command leaves behind, which is ended at its limits."""
     path = os.environ.get("PATH", os.defpath)
     clean = {"PATH": path, "LC_ALL": "C", "TMPDIR": tempfile.gettempdir()}
     shell = shutil.which("sh")
     limited = [shell, "-c", _LIMITED, "sh", *command] if shell else list(command)
-    with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as stderr:
-        stdin.write(given)
-        stdin.seek(0)
-        try:
-            child = subprocess.Popen(
-                limited,
-                stdin=stdin,
-                stdout=subprocess.PIPE,
-                stderr=stderr,
-                env=clean,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise ToolchainError(command, str(error), "cannot be called") from None
-        with child:
-            ended = threading.Lock()
-            ended.acquire()
-            try:
-                # Not a threading.Timer: its start() fails with another error when a signal
-                # handler raises meanwhile.
-                _thread.start_new_thread(_end_late, (child, ended))
-                output = _read(child, command)
-                status = child.wait()
-            finally:
-                ended.release()
-        stderr.seek(0)
-        errors: bytes = stderr.read(_MOST_OUTPUT)
-    return status, output, errors
-
-
-def _end_late(child: subprocess.Popen[bytes], ended: threading.Lock) -> None:
-    """Kill a compiler that has not `ended` in time."""
-    if not ended.acquire(timeout=4 * _SECONDS):
-        _end(child)
-
-
-def _end(child: subprocess.Popen[bytes]) -> None:
-    """Kill a compiler and its child processes."""
-    with suppress(OSError):
-        if hasattr(os, "killpg"):
-            os.killpg(child.pid, _KILLED)
-        else:
-            child.kill()
-
-
-def _read(child: subprocess.Popen[bytes], command: Sequence[str]) -> bytes:
-    pipe: IO[bytes] | None = child.stdout
-    assert pipe is not None
-    output = pipe.read(_MOST_OUTPUT + 1)
-    if len(output) > _MOST_OUTPUT:
-        _end(child)
-        reason = f"gave more than {_MOST_OUTPUT >> 20} MiB of text"
+    try:
+        done = call(limited, seconds=4 * _SECONDS, given=given, environment=clean)
+    except OSError as error:
+        raise ToolchainError(command, str(error), "cannot be called") from None
+    if done.is_long:
+        reason = f"gave more than {len(done.output) >> 20} MiB of text"
         raise ToolchainError(command, "do macros of the file double their text?", reason)
-    return output
+    return done
 
 
 def _failure(command: Sequence[str], source: SourceText, errors: str) -> Exception:

@@ -89,6 +89,14 @@ def read_c(
     for item in items:
         if not item.is_function or not item.pragmas:
             continue
+        if item.is_old:
+            at = item.pragmas[0]
+            message = "the function around the region is defined in the old style"
+            hint = "declare its parameters between the parentheses: void f(int n, double a[n])"
+            unit.faults.add(
+                Diagnostic(unit.source_map.span((at, at + 1)), message, "LW130", hint=hint)
+            )
+            continue
         try:
             for parsed in parse_regions(unit, item):
                 found = _read_region(unit, parsed, len(regions), item.pragmas[0])

@@ -5,16 +5,17 @@ from __future__ import annotations
 import argparse
 import shlex
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
+from loopwright.child_process import INHERITED, call
 from loopwright.diagnostics import UsageError
 from loopwright.integrations.mpi.checkpoint import saved_steps
 from loopwright.integrations.mpi.watchdog import how_to_restart
 
 __all__ = ["add_launch_arguments", "launch", "mpirun_command"]
 
+_GRACE = 30.0  # seconds in which mpirun ends the ranks of other machines, which save a step
 _MODULE = "loopwright.integrations.mpi"
 
 
@@ -51,7 +52,8 @@ def launch(args: argparse.Namespace) -> int:
     left = args.restarts
     while True:
         before = _step(folder)
-        status = subprocess.run(command, check=False).returncode
+        done = call(command, given=None, output=INHERITED, errors=INHERITED, grace=_GRACE)
+        status = done.status
         if status == 0:
             return 0
         print(

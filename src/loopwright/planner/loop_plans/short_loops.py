@@ -18,7 +18,7 @@ from loopwright.analysis.size_estimates import band_trips, coefficients, likely_
 from loopwright.ir.analysis_manager import AnalysisManager, DomainAnalysis
 from loopwright.ir.evaluate import evaluate
 from loopwright.ir.expr import Const, Expr
-from loopwright.ir.islkit import context, isl
+from loopwright.ir.islkit import context, is_intricate, isl
 from loopwright.ir.loops import Mark
 from loopwright.ir.program import Access, Program
 from loopwright.ir.schedule import Schedule
@@ -155,6 +155,8 @@ class _Trips(DomainAnalysis):
     at: int  # the place of the iterator
 
     def __call__(self, program: Program) -> tuple[int, int] | None:
+        if is_intricate(program.statement(self.statement).domain):
+            return None
         inside = _values(program, self.statement, self.at)
         lengths = inside.lexmin().reverse().apply_range(inside.lexmax()).deltas()
         ends = lengths.dim_min_val(0), lengths.dim_max_val(0)
@@ -183,6 +185,8 @@ class _Extent(DomainAnalysis):
     at: int  # the place of the iterator
 
     def __call__(self, program: Program) -> int | None:
+        if is_intricate(program.statement(self.statement).domain):
+            return None
         inside = _values(program, self.statement, self.at)
         first = inside.lexmin()
         lengths = first.reverse().apply_range(inside.lexmax()).deltas()

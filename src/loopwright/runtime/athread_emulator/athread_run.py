@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from loopwright.child_process import INHERITED, call
 from loopwright.diagnostics import LoopwrightError
 from loopwright.ir.mesh_machine import MeshMachine
 from loopwright.lazy_dataclass import dataclass
@@ -101,23 +102,28 @@ def run_built(
             environment["ATHREAD_TRACE"] = str(trace)
         if strict:
             environment["ATHREAD_STRICT"] = "1"
-        done = subprocess.run(
+        done = call(
             [str(program), *arguments],
-            check=False,
-            stdout=subprocess.PIPE if capture else None,
-            text=True,
-            errors="replace",
-            env=environment,
-            timeout=timeout,
+            seconds=timeout,
+            given=None,
+            output=subprocess.PIPE if capture else INHERITED,
+            errors=INHERITED,
+            environment=environment,
         )
-        output = done.stdout or ""
-        if done.returncode == _FAULT_STATUS and fault.exists():
+        output = done.output.decode("utf-8", "replace")
+        if done.is_late:
+            message = f"the program ran for more than {timeout:g} s"
+            raise AthreadFault(str(program), 0, message, output=output)
+        if done.is_long:
+            message = f"the program printed more than {len(done.output) >> 20} MiB"
+            raise AthreadFault(str(program), 0, message, output=output)
+        if done.status == _FAULT_STATUS and fault.exists():
             raise _fault(fault.read_text(encoding="utf-8", errors="replace"), output)
-        if done.returncode < 0:
-            by = signal.Signals(-done.returncode).name
+        if done.status < 0:
+            by = signal.Signals(-done.status).name
             raise AthreadFault(str(program), 0, f"the program was ended by {by}", output=output)
         found = read_trace(trace) if profile and trace.exists() else None
-        return AthreadRun(done.returncode, output, found)
+        return AthreadRun(done.status, output, found)
 
 
 def _fault(told: str, output: str) -> AthreadFault:
