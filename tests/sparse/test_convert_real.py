@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from benchmarks.sparse_data import load
 
-from drawn import HUNTS, drawn
+from drawn import HUNTS, drawn, in_all
 from loopwright.sparse.bridge import from_scipy
 from loopwright.sparse.convert_tensor import convert
 from loopwright.sparse.tensor import SparseTensor, same
@@ -53,7 +53,7 @@ def by_scipy(tensor: SparseTensor) -> "sparse.coo_array":
     return sparse.coo_array((tensor.values, places), shape=tensor.shape)
 
 
-@pytest.mark.parametrize("name", drawn(PAIRED, 2))
+@pytest.mark.parametrize("name", drawn(PAIRED, 2 if in_all() else 3))
 def test_matrices(matrices: Path, name: str) -> None:
     """Rows and columns as scipy makes them; a way through other formats leads back to them."""
     tensor = shuffled(found(matrices, name))

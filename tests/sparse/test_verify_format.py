@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import islice
 from typing import Any
 
@@ -15,7 +16,7 @@ from loopwright.sparse.formats import find
 from loopwright.sparse.invariants import facts_of
 from loopwright.sparse.tensor import sparse_tensor
 from loopwright.sparse.verify_claims import claims_of, has_z3, proved_by_isl, proved_by_z3
-from loopwright.sparse.verify_format import Status, verify
+from loopwright.sparse.verify_format import Status, Verification, verify
 from loopwright.sparse.verify_search import Search, search, storages
 
 ROWPTR = index("rowptr", "{[x] : 0<=x<=NR}", "{[y] : 0<=y<=NNZ}", monotone="increasing")
@@ -86,11 +87,16 @@ WRONG = (
 )
 
 
+@cache
+def report_of(format: Format) -> Verification:
+    return verify(format, side=2)
+
+
 @pytest.mark.parametrize(
     ("format", "claim", "text"), [row[1:] for row in WRONG], ids=[row[0] for row in WRONG]
 )
 def test_wrong_descriptors_fail_with_an_example(format: Format, claim: str, text: str) -> None:
-    report = verify(format, side=2)
+    report = report_of(format)
     assert not report.is_sound
     failed = report.obligation(claim)
     assert failed.status is Status.FAILED
@@ -105,7 +111,7 @@ def test_wrong_descriptors_fail_with_an_example(format: Format, claim: str, text
 
 
 def test_an_example_names_arrays_and_the_tuples_that_clash() -> None:
-    example = verify(csr_like(rowptr=LOOSE), side=2).obligation("access").example
+    example = report_of(csr_like(rowptr=LOOSE)).obligation("access").example
     assert example is not None
     one, two = example.tuples
     place = next(iter(one.keys() - {"ii", "jj", "k", "i", "j"}))
@@ -138,6 +144,7 @@ def test_built_in_formats_are_sound(name: str, rank: int) -> None:
 
 
 # What isl proves of each built-in format for all sizes; others hold by construction or by search.
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(
     ("name", "missing"),
     [
@@ -165,6 +172,7 @@ def test_no_storage_of_a_sound_format_is_a_counter_example() -> None:
         assert found.storages > 5
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("name", ["csr", "dia", "ell", "sell(2,2)"])
 def test_storages_are_tensors_that_pass_the_check(name: str) -> None:
     format = find(name)
@@ -203,6 +211,7 @@ def test_z3_knows_products() -> None:
     assert proved_by_z3(claim.cases, facts_of(format))
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.skipif(not has_z3(), reason="z3 is not installed")
 @pytest.mark.parametrize("name", ["csr", "csc", "ell", "dcsr", "lil"])
 def test_z3_agrees_with_isl(name: str) -> None:

@@ -90,6 +90,7 @@ def test_matrices(format: str, name: str) -> None:
     refuses(CALLS[name], writable(format, pattern(2)), format.startswith(("ell", "sell")))
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(("format", "name"), combined(TENSORS, CALLS_3, one_in=3))
 def test_tensors(format: str, name: str) -> None:
     refuses(CALLS_3[name], writable(format, pattern(3)), False)

@@ -24,7 +24,7 @@ def shuffled(seed: int, repeated: int) -> SparseTensor:
     return sparse_tensor("coo", SHAPE, {"row": row, "col": col}, values)
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("repeated", [0, 1, 500])
 @pytest.mark.parametrize(("target", "lead"), [("csr", 0), ("csc", 1), ("dcsr", 0), ("scoo", 0)])
 def test_entries_in_short_runs(target: str, lead: int, repeated: int) -> None:

@@ -41,7 +41,7 @@ def test_patterns_are_all_there() -> None:
     assert len(squares) == len(set(squares)) == 512
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(8)
 @pytest.mark.parametrize("source", FORMATS_2D)
 def test_small_patterns(source: str) -> None:
     """Patterns up to 3 x 3, for every pair some of them: together all, twice."""
@@ -50,14 +50,14 @@ def test_small_patterns(source: str) -> None:
             assert_converts(of_dense(source, array), target, of_dense(target, array))
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize("source", FORMATS_2D)
 def test_larger_patterns(source: str) -> None:
     for array in drawn(LARGER, 3, FORMATS_2D.index(source)):
         assert_converts_to(source, targets_of(source, FORMATS_2D), array)
 
 
-@pytest.mark.drawn(4)
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize("source", FORMATS_2D)
 def test_nothing_stored(source: str) -> None:
     for number, target in enumerate(targets_of(source, FORMATS_2D, 16), FORMATS_2D.index(source)):
@@ -66,6 +66,7 @@ def test_nothing_stored(source: str) -> None:
             assert_converts(of_dense(source, array), target, of_dense(target, array))
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("source", FORMATS_2D)
 def test_one_entry(source: str) -> None:
     for number, target in enumerate(targets_of(source, FORMATS_2D, 16), FORMATS_2D.index(source)):
@@ -185,7 +186,7 @@ ZEROS = [((0, 1), 0.0), ((1, 0), 3.0), ((1, 2), 0.0), ((2, 1), 5.0)]
 PADDED = tuple(f for f in FORMATS_2D if f.startswith(("dia", "bcsr")))
 
 
-@pytest.mark.drawn(4)
+@pytest.mark.drawn(8)
 @pytest.mark.parametrize("source", [f for f in FORMATS_2D if f not in PADDED])
 def test_explicit_zeros_stay(source: str) -> None:
     tensor = build(source, (3, 3), ZEROS)

@@ -47,10 +47,10 @@ def _assert_same(source: SparseTensor, target: str | Format, teams: tuple[int, .
             )
 
 
-@pytest.mark.drawn(2)
-@pytest.mark.parametrize("source", drawn(FORMATS_2D, 3))
+@pytest.mark.drawn(8)
+@pytest.mark.parametrize("source", FORMATS_2D)
 def test_pairs(source: str) -> None:
-    """Every third source with a target of its own; in the hunt all pairs."""
+    """Every source with a target of its own; in the hunt all pairs."""
     for number, target in enumerate(targets_of(source, FORMATS_2D, 16), FORMATS_2D.index(source)):
         for array in drawn(LARGER, 4, number):
             _assert_same(of_dense(source, array), target)
@@ -64,7 +64,8 @@ def test_small_patterns(source: str) -> None:
             _assert_same(of_dense(source, array), "csc", (2, 5))
 
 
-@pytest.mark.parametrize("source", drawn(FORMATS_3D, 2))
+@pytest.mark.drawn(3)
+@pytest.mark.parametrize("source", FORMATS_3D)
 def test_pairs_3d(source: str) -> None:
     for target in targets_of(source, FORMATS_3D, 6):
         for array in (scattered(7, (5, 6, 7), 0.2), np.zeros((3, 4, 5))):
