@@ -114,6 +114,7 @@ def test_a_product_has_a_kernel_of_its_own(tmp_path: Path) -> None:
     assert "map_contraction(loops=('i_2', 'j_1', 'k')" in told
 
 
+@pytest.mark.only_in_all("a nest of three dimensions, whose tables take long")
 def test_a_stencil_shares_its_neighbours(tmp_path: Path) -> None:
     told = explained("heat-3d", tmp_path)
     assert told.count("launched by the host in every iteration of t") == 2

@@ -12,12 +12,13 @@ import pytest
 
 from loopwright import options
 from loopwright.calls.einsum import einsum_task, forget_calls
-from loopwright.cli import main
+from loopwright.cli import main, tune_command
 from loopwright.cli.cc_tune import progress_reports, sentence
 from loopwright.cli.progress import StatusLine
 from loopwright.transform.plan import Plan
 from loopwright.tuning.records import Record, log_of_user
 from loopwright.tuning.search import Progress, Tuned
+from loopwright.tuning.searches import Budget
 
 SOURCE = """
 void step(int n, double a[n][n], double b[n][n]) {
@@ -63,7 +64,17 @@ def test_an_einsum_is_tuned(capsys: pytest.CaptureFixture[str]) -> None:
     assert Plan.loads(out.partition("\n")[2]).whole_contract is not None
 
 
-def test_loop_trees_of_an_einsum_are_searched(capsys: pytest.CaptureFixture[str]) -> None:
+def test_loop_trees_of_an_einsum_are_searched(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a budget of measurements in the place of seconds, which may pass before the first."""
+    given: list[float] = []
+
+    def counted(seconds: float) -> Budget:
+        given.append(seconds)
+        return Budget(measurements=10)
+
+    monkeypatch.setattr(tune_command, "Budget", counted)
     words = [
         "tune",
         "ik,kj->ij",
@@ -81,6 +92,7 @@ def test_loop_trees_of_an_einsum_are_searched(capsys: pytest.CaptureFixture[str]
     assert "add= A[i, k] * B[k, j]" in told
     assert "GFLOPS" in told
     assert not list(log_of_user())
+    assert given == [0.5]
 
 
 def test_a_file_is_tuned_and_optimised(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -36,6 +36,7 @@ def test_paths_of_random_graphs(problem: str) -> None:
         check_routes(problem, weights, found)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("problem", ["shortest", "widest", "most_reliable"])
 def test_paths_over_several_blocks(problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(routes_module, "ROUTE_BLOCK", 4)

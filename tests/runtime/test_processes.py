@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from drawn import in_all
+
 HEAD = """
 import os, signal, sys, threading, time
 import numpy as np
@@ -119,13 +121,14 @@ def test_parent_and_child_share_no_scratch_memory() -> None:
 @needs_fork
 def test_fork_while_others_compile(tmp_path: Path) -> None:
     """LLVM and its lock are never copied in the middle of a call, so the child can compile too."""
+    rounds = 20 if in_all() else 6
     out = run(
-        """
+        f"""
         assert work(0, 1)  # imports are over: their locks would be copied as well
         kinds = ["int32", "int64", "float32", "uint8", "complex64"]
         compiling = threading.Thread(target=lambda: [work(0, 1, d) for d in kinds])
         compiling.start()
-        pauses = np.random.default_rng(7).uniform(0, 0.05, 20)
+        pauses = np.random.default_rng(7).uniform(0, 0.05, {rounds})
         children = []
         for round, pause in enumerate(pauses):
             time.sleep(pause)

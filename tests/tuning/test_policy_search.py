@@ -5,11 +5,13 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.tuning import policy_bars as policy_bars_module
 from benchmarks.tuning.measured_costs import joined_samples, measure, ranked
 from benchmarks.tuning.policy_bars import bars, judged, tree_of
 from benchmarks.tuning.policy_bars import main as policy_bars
@@ -173,7 +175,9 @@ def test_bars_count_shapes() -> None:
     assert "above the best 1 s search on 0% of 2" in equal
 
 
-def test_trees_are_judged_by_their_paths(tmp_path: Path) -> None:
+def test_trees_are_judged_by_their_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = count()  # budgets are spent by looking at the clock, not by time
+    monkeypatch.setitem(policy_bars_module._BUDGETS, "cpu", lambda: 0.02 * next(ticks))
     assert tree_of("64x96x48", "down split_4") == act(act(TREE, "down"), "split_4")
     file = tmp_path / "policy.npz"
     file.write_bytes(dump_policy(random_policy()))

@@ -347,6 +347,7 @@ DAMAGED = [
 ]
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(("what", "damaged"), combined(["contraction", "loops"], DAMAGED, one_in=2))
 def test_a_plan_that_was_damaged_in_the_log_is_set_aside(
     what: str, damaged: dict[str, Any]

@@ -49,6 +49,7 @@ def compiled(nest: LoopNest) -> dict[str, Runner]:
 
 
 @pytest.mark.drawn(3)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("number", drawn(range(len(KERNELS)), 6), ids=drawn(KERNELS, 6))
 def test_kernel(number: int, folder: Path) -> None:
     """None, one, two and primes: as many sizes as the interpreter can follow."""
@@ -60,6 +61,7 @@ def test_kernel(number: int, folder: Path) -> None:
         assert [str(difference) for difference in found] == []
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("number", drawn(range(len(KERNELS)), 6, 3), ids=drawn(KERNELS, 6, 3))
 def test_literal_bounds(number: int, folder: Path) -> None:
     for program in programs(number, LITERAL, folder):

@@ -90,7 +90,7 @@ def cases() -> Iterator[Any]:
         yield pytest.param(name, road, marks=marks)
 
 
-@pytest.mark.drawn(4)
+@pytest.mark.drawn(8)
 @needs_compiler
 @pytest.mark.parametrize(("name", "road"), list(cases()))
 def test_result(name: str, road: str, tmp_path: Path) -> None:
