@@ -134,7 +134,7 @@ def test_textbook(number: int, function: Callable[..., Any]) -> None:
 
 
 @pytest.mark.drawn(6)
-@pytest.mark.parametrize("function", [lu, floyd_warshall, prefix_sums, two_products])
+@pytest.mark.parametrize("function", [floyd_warshall, lu, two_products, prefix_sums])
 @pytest.mark.parametrize("extent", [0, 1, 2])
 def test_small_sizes(function: Callable[..., Any], extent: int) -> None:
     args = [a[tuple(slice(extent) for _ in a.shape)] for a in TEXTBOOK[function]]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from loopwright import machine, parse_c
 from loopwright.calls.splice import optimise_region, spliced
 from loopwright.frontends.c import read_c
 from loopwright.ir.interpret import interpret_program
+from loopwright.ir.program import Program
 from loopwright.machines.host import host
 from loopwright.planner.plan_choice import choose_plan
 from loopwright.planner.planners import model_planner
@@ -56,14 +59,20 @@ def test_lanes_are_taken_alone_where_the_other_order_is_dear(name: str) -> None:
     assert not any(isinstance(step, UnrollAndJam) for step in chosen.plan)
 
 
-@needs_cc
-@pytest.mark.parametrize(("n", "m"), [(0, 3), (1, 0), (1, 1), (11, 2), (17, 3)])
-def test_text_and_machine_code_have_the_bits_of_the_source(n: int, m: int) -> None:
+@cache
+def compiled() -> tuple[Program, Any, Any]:
+    """The source, what the compiler makes of our text, and our machine code."""
     file = read_c(BODIES)
     found = optimise_region(file, file.regions[0], model_planner, host(), target="c")
     text = spliced(file, [found]).decode()
-    written = load_library(build_library(text, ("-O3",)))["bodies"]
     (program,) = parse_c(BODIES)
+    return program, load_library(build_library(text, ("-O3",)))["bodies"], lw.compile(BODIES)
+
+
+@needs_cc
+@pytest.mark.parametrize(("n", "m"), [(0, 3), (1, 0), (1, 1), (11, 2), (17, 3)])
+def test_text_and_machine_code_have_the_bits_of_the_source(n: int, m: int) -> None:
+    program, written, code = compiled()
 
     def arguments() -> tuple[np.ndarray, ...]:
         random = np.random.default_rng(n + m)
@@ -74,7 +83,7 @@ def test_text_and_machine_code_have_the_bits_of_the_source(n: int, m: int) -> No
     arrays = dict(zip(("x", "w", "t", "far"), wanted, strict=True))
     interpret_program(program, arrays, {"n": n, "m": m})
     written(n, m, *(ctypes.c_void_p(array.ctypes.data) for array in by_text))
-    lw.compile(BODIES)(n, m, *by_code)
+    code(n, m, *by_code)
     for right, one, other in zip(wanted, by_text, by_code, strict=True):
         assert np.array_equal(one, right)
         assert np.array_equal(other, right)

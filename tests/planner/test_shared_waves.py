@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 
 import loopwright as lw
 from drawn import combined
 from loopwright import options
+from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Program
 from loopwright.lower.passes import lower_schedule
 from loopwright.machines.load import load_machine
@@ -52,6 +55,16 @@ EDGES = passes(
 )
 
 
+@cache
+def in_waves(source: Program, width: int, passes: int, of_tile: int = 0) -> tuple[Draft, LoopNest]:
+    """The loops of waves that threads share, for all sizes."""
+    draft = Draft(initial_schedule(source))
+    skew = smallest_skew(draft.schedule, "t", passes, apart=False, width=width)
+    assert skew is not None
+    assert take_shared_waves(draft, skew, of_tile)
+    return draft, lower_schedule(draft.schedule)
+
+
 @pytest.mark.parametrize(
     ("source", "width", "sizes"),
     combined(
@@ -64,12 +77,9 @@ EDGES = passes(
 def test_meaning(source: Program, width: int, sizes: tuple[int, int]) -> None:
     """The bits of the source order, for any number of rows and passes."""
     n, m = sizes
-    draft = Draft(initial_schedule(source))
-    skew = smallest_skew(draft.schedule, "t", 5, apart=False, width=width)
-    assert skew is not None
-    assert take_shared_waves(draft, skew)
+    draft, nest = in_waves(source, width, 5)
     assert isinstance(draft.steps[-1], Parallel)
-    assert_same(source, lower_schedule(draft.schedule), {"n": n, "m": m}, threads=2)
+    assert_same(source, nest, {"n": n, "m": m}, threads=2)
 
 
 # What a pass reads of elements behind its own is what the pass before has left.
@@ -85,14 +95,11 @@ PRICES = passes(
 def test_waves_of_elements(of_tile: int, sizes: tuple[int, int]) -> None:
     """Tiles of as many waves as passes, of several elements each."""
     n, m = sizes
-    draft = Draft(initial_schedule(PRICES))
-    skew = smallest_skew(draft.schedule, "t", 6, apart=False, width=4)
-    assert skew is not None
-    assert take_shared_waves(draft, skew, of_tile)
+    draft, nest = in_waves(PRICES, 4, 6, of_tile)
     _, tile, *_ = draft.steps
     assert isinstance(tile, Tile)
     assert tile.sizes == (4 * of_tile, of_tile)
-    assert_same(PRICES, lower_schedule(draft.schedule), {"n": n, "m": m}, threads=2)
+    assert_same(PRICES, nest, {"n": n, "m": m}, threads=2)
 
 
 def test_blocks_are_whole_tiles() -> None:
