@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from loopwright.diagnostics import DtypeError, UsageError
+from loopwright.sparse.format import declare, index
 from loopwright.sparse.tensor import SparseTensor, sparse_tensor
 from loopwright.sparse.validate_tensor import validate_tensor
 from sparse_builders import of_dense
@@ -200,3 +201,25 @@ def test_unsigned_index_that_would_turn_negative() -> None:
     tensor = sparse_tensor("coo", (2,), {"row": np.array([1 << 63], np.uint64)}, [1.0])
     with pytest.raises(UsageError, match=r"coo: row\[0\] = 9223372036854775808 is outside"):
         tensor.check()
+
+
+def test_domains_beyond_their_arrays() -> None:
+    """A point of a domain without an element is refused, a negative one too."""
+    format = declare(
+        "listed",
+        "{[n,ii,jj] -> [i,j] : i=ii && j=jj && 0<=n<NNZ && ii=row(n) && jj=col(n)}",
+        "{[n,ii,jj] -> [n]}",
+        index("row", "{[x] : 0<=x<NNZ}", "{[y] : 0<=y<NR}"),
+        index("col", "{[x] : -1<=x<NNZ}", "{[y] : 0<=y<NC}", extents=("NNZ",)),
+        places="NNZ",
+    )
+    for count in (0, 2):
+        zeros = np.zeros(count, np.int32)
+        tensor = sparse_tensor(format, (1, 1), {"row": zeros, "col": zeros}, np.ones(count))
+        with pytest.raises(UsageError) as caught:
+            tensor.check()
+        assert str(caught.value) == (
+            f"listed: col[-1] is in the domain of col, which has shape ({count},)\n"
+            "note: found domain {[x] : x < NNZ && x+1 >= 0}, extents (NNZ)\n"
+            "try: a domain within the extents"
+        )

@@ -156,7 +156,7 @@ def _check_range(format: Format, index: Index, env: IndexEnvironment) -> None:
     if not at:
         return
     array = env.arrays[index.name]
-    value = array[tuple(at)]
+    value = _elements(format, index, at, array)
     wrong = ~_is_member(value, index.range, env)
     if wrong.any():
         n = int(np.argmax(wrong))
@@ -167,6 +167,22 @@ def _check_range(format: Format, index: Index, env: IndexEnvironment) -> None:
         )
     if index.pad is not None:
         _check_pads(format, index, at, array)
+
+
+def _elements(format: Format, index: Index, at: list[Ints], array: NDArray[Any]) -> NDArray[Any]:
+    """The elements at the points of the domain, which must lie within the array."""
+    outside = np.zeros(len(at[0]), np.bool_)
+    for column, extent in zip(at, array.shape, strict=True):
+        outside |= (column < 0) | (column >= extent)
+    if outside.any():
+        extents = ", ".join(map(str, index.extents))
+        raise UsageError(
+            f"{format.name}: {_element(index, at, int(np.argmax(outside)))} is in the domain of "
+            f"{index.name}, which has shape {array.shape}",
+            found=f"domain {index.domain}, extents ({extents})",
+            hint="a domain within the extents",
+        )
+    return array[tuple(at)]
 
 
 def _check_pads(format: Format, index: Index, at: list[Ints], array: NDArray[Any]) -> None:
@@ -233,7 +249,7 @@ def _check_monotone(format: Format, index: Index, env: IndexEnvironment) -> None
     at = _domain(index, env)
     if not at or len(at[0]) < 2:
         return
-    value = env.arrays[index.name][tuple(at)]
+    value = _elements(format, index, at, env.arrays[index.name])
     together = np.ones(len(value) - 1, np.bool_)
     for column in at[:-1]:
         together &= column[1:] == column[:-1]
