@@ -16,7 +16,8 @@ import pytest
 
 from drawn import HUNTS
 from outside.campaigns.campaign import REGRESSIONS, Campaign, Case, Difference, judge, save, shrunk
-from outside.campaigns.soak import MAKERS
+from outside.campaigns.operator_types import FORMS, boundary_values
+from outside.campaigns.soak import MAKERS, Tally
 
 SEED = int(os.environ.get("SOAK_SEED", "1"))
 # Campaign -> groups of cases, and cases of a group: a group is a test, so that workers share them.
@@ -87,6 +88,18 @@ def test_a_fault_is_shrunk_and_kept(tmp_path: Path) -> None:
         "origin": "seed 1, case 0",
         "case": {"numbers": [6]},
     }
+
+
+def test_documented_differences_are_counted() -> None:
+    campaign, tally = MAKERS["operator_types"](), Tally()
+    number = next(k for k, form in enumerate(FORMS) if form.op == "/")
+    case = {"left": "pyfloat", "right": "pybool", "forms": [number], "compiled": False}
+    campaign.excused.clear()
+    assert judge(campaign, case).outcome == "right"
+    tally.excuse(campaign)
+    name = "operator_types: excused: Python's numbers divided by zero"
+    assert tally.kinds == {name: len(boundary_values("pyfloat"))}
+    assert not campaign.excused
 
 
 def test_a_fault_that_does_not_repeat_is_told() -> None:
