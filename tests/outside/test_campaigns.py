@@ -27,8 +27,9 @@ from outside.campaigns.campaign import (
     save,
     shrunk,
 )
+from outside.campaigns.operator_types import FORMS, boundary_values
 from outside.campaigns.reader_texts import READERS, corpus
-from outside.campaigns.soak import MAKERS
+from outside.campaigns.soak import MAKERS, Tally
 
 SEED = int(os.environ.get("SOAK_SEED", "1"))
 # Campaign -> groups of cases, and cases of a group: a group is a test, so that workers share them.
@@ -119,6 +120,18 @@ def test_a_fault_is_shrunk_and_kept(tmp_path: Path) -> None:
         "origin": "seed 1, case 0",
         "case": {"numbers": [6]},
     }
+
+
+def test_documented_differences_are_counted() -> None:
+    campaign, tally = MAKERS["operator_types"](), Tally()
+    number = next(k for k, form in enumerate(FORMS) if form.op == "/")
+    case = {"left": "pyfloat", "right": "pybool", "forms": [number], "compiled": False}
+    campaign.excused.clear()
+    assert judge(campaign, case).outcome == "right"
+    tally.excuse(campaign)
+    name = "operator_types: excused: Python's numbers divided by zero"
+    assert tally.kinds == {name: len(boundary_values("pyfloat"))}
+    assert not campaign.excused
 
 
 def test_a_fault_that_does_not_repeat_is_told() -> None:

@@ -91,7 +91,7 @@ class JitFunction:
         self._count = code.co_argcount + code.co_kwonlyargcount
         self._has_stars = bool(code.co_flags & _STARS)
         self._native: NativeCalls | None = None
-        if error_model == "numpy" and _has_native_calls():
+        if _has_native_calls():
             self._native = NativeCalls(function, self._call)
             self._dispatch_words = self._native.words  # by this name native code finds them
 
@@ -102,7 +102,8 @@ class JitFunction:
         except LoopwrightError as error:
             hide_frames(error)
             raise
-        if self._native is not None and not named:
+        is_known = self.error_model == "numpy" and not named
+        if self._native is not None and is_known:
             self._native.remember(args, self._threads(), self._known)
         return result
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -43,6 +44,7 @@ class Campaign:
     draw: Callable[[Random], Case]
     check: Callable[[Case], None]  # raises Difference, or what the call under test raises
     smaller: Callable[[Case], Iterator[Case]]  # simpler cases, the boldest steps first
+    excused: Counter[str] = field(default_factory=Counter)  # documented differences met, by name
 
 
 @dataclass(frozen=True)

@@ -67,6 +67,12 @@ class Tally:
         if verdict.kind:
             self.kinds[f"{name}: {verdict.outcome}: {verdict.kind}"] += 1
 
+    def excuse(self, campaign: Campaign) -> None:
+        """Count the documented differences that a campaign has met since it was asked before."""
+        for row, count in campaign.excused.items():
+            self.kinds[f"{campaign.name}: excused: {row}"] += count
+        campaign.excused.clear()
+
     @property
     def faults(self) -> int:
         return sum(n for kind, n in self.outcomes.items() if kind.endswith(": fault"))
@@ -105,6 +111,7 @@ def run_cases(names: list[str], seed: int, seconds: float, folder: Path, state: 
                 )
                 verdict = judge(campaign, case)
                 tally.note(campaign.name, verdict)
+                tally.excuse(campaign)
                 if verdict.is_fault:
                     _keep(tally, campaign, case, verdict, origin, folder)
                 _write(state / "tally.json", vars(tally))
@@ -182,7 +189,7 @@ def _run_child(total: Tally, names: list[str], seed: int, seconds: float, folder
 
 def _summary(total: Tally) -> int:
     print(f"\n{sum(total.outcomes.values())} cases. {total.line()}")
-    for outcome in ("fault", "refused", "unjudged"):
+    for outcome in ("fault", "refused", "unjudged", "excused"):
         told = [(n, kind) for kind, n in total.kinds.items() if f": {outcome}: " in kind]
         for count, kind in sorted(told, reverse=True):
             print(f"{count:7d}  {kind}")

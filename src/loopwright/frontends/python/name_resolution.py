@@ -14,8 +14,9 @@ from loopwright.frontends.python.fingerprint import MISSING, ArgType, Captures
 from loopwright.frontends.python.python_values import PyType, PyValue, constant
 from loopwright.frontends.refusal import Refusal, Reported, did_you_mean
 from loopwright.frontends.source_tree import ArrayParam, IntParam, Local, Param
-from loopwright.ir.dtypes import DTYPES
-from loopwright.ir.expr import Expr, Load, Var
+from loopwright.ir.dtypes import BOOL, DTYPES, INT64
+from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Var
+from loopwright.ir.visit import rewrite
 
 __all__ = ["FunctionScope", "NameResolver", "assigned_names", "loop_names"]
 
@@ -192,8 +193,29 @@ class NameResolver:
         if isinstance(param, ArrayParam):
             return _rank_0_element(name, param)
         if isinstance(param, IntParam):
-            return PyValue(Var(param.name), weak=given.kind == "python")
+            found: Expr = Var(param.name)
+            if given.element == BOOL:
+                found = Binary("ne", found, Const(0))
+            return PyValue(found, weak=given.kind == "python")
         return PyValue(Load(param.name, (), param.dtype), weak=given.kind == "python")
+
+    def as_integer(self, expr: Expr) -> Expr:
+        """An expression whose boolean arguments count as the integers 0 and 1, which they are."""
+        flags = {
+            param.name
+            for param, given in self._scope.params.values()
+            if isinstance(param, IntParam) and given.element == BOOL
+        }
+
+        def visit(part: Expr) -> Expr:
+            match part:
+                case Cast(x=Binary(op="ne", x=Var(name=name) as flag, y=Const(value=0))) if (
+                    name in flags and part.dtype == INT64
+                ):
+                    return flag
+            return part
+
+        return rewrite(expr, visit) if flags else expr
 
     def captured(self, node: ast.expr, dotted: str) -> PyValue:
         """The outer number `dotted` as a constant."""

@@ -97,6 +97,9 @@ class PyExpressionReader:
         """The value of `node` as an affine integer expression; `what` names its use."""
         try:
             value = self.single(node)
+            if value.dtype == BOOL and not isinstance(value.expr, Const):
+                value = PyValue(convert(value, INT64), value.weak)
+            value = PyValue(self.names.as_integer(value.expr), value.weak)
             if not value.dtype.is_integer:
                 raise Refusal(
                     "LW114",
