@@ -43,6 +43,7 @@ BENCHMARKS: tuple[tuple[str, tuple[int, ...], str], ...] = (
     ("validation", (2,), "every kernel of the corpus in every mode: differences"),
     ("long_lived", (2,), "20,000 different calls in one process: results and memory"),
     ("compile_time", (1,), "from source to machine code, and its growth with statements"),
+    ("growth", (1,), "`loopwright cc` on files of ten times the size: statements, arrays, depth"),
     ("tuning.quick_code", (1,), "code of loop trees: time to compile, and speed beside -O3"),
     ("tuning.cost_model", (1,), "cost models of trees and plans beside measured times"),
     (
