@@ -12,7 +12,8 @@ promotions and the rounding of quotients are C's. Subscripts may have cases, as 
 borders: `i == 0 ? n - 1 : i - 1` and `(i + 1) % n` are piecewise affine.
 
 What is assumed, beyond what C itself says:
-- Arrays of different names do not overlap: whoever writes the pragma asserts this.
+- Arrays of different names do not overlap. `CVariable.storage` is what C says of that, and whoever
+  runs a region in another order proves or tests the rest (`calls/disjoint_memory.py`).
 - Bounds, subscripts and loop variables stay within their types: they are computed in int64.
   Unsigned arithmetic that may fall below zero is not, unless the extent of an array excludes it.
 - Elements that are read on either side of a conditional expression or an if on data are in bounds.
