@@ -26,8 +26,8 @@ def run(args):
     folder = tempfile.mkdtemp()
     Path(folder, "half").write_text("written")
     Child(["sleep", "1000"], pass_fds=[ALIVE])
-    print(tempfile.gettempdir(), flush=True)
-    sum(itertools.repeat(0))
+    line = os.fsencode(tempfile.gettempdir() + "\\n")  # written when no more Python runs
+    sum(itertools.chain(map(os.write, [1], [line]), itertools.repeat(0)))
 
 command = types.ModuleType("fake_command")
 command.run, command.add_arguments = run, lambda parser: None

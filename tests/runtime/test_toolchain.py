@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import stat
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,6 @@ import pytest
 from backends.c_compiled import needs_cc
 from loopwright import options
 from loopwright.diagnostics import ToolchainError, UsageError
-from loopwright.machines import host
 from loopwright.runtime import toolchain
 from loopwright.runtime.toolchain import (
     build_library,
@@ -132,6 +132,7 @@ def test_libraries_are_for_the_processor_they_were_built_on(
 
 
 def test_processors_are_told_by_what_stays(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    host = sys.modules["loopwright.machines.host"]  # the package has a function of this name
     text = "processor : 0\ncpu MHz : {}\nflags : fpu {}\n"
     found = []
     for k, words in enumerate((("800", "avx2"), ("3000", "avx2"), ("800", "avx512f"))):

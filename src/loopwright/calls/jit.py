@@ -139,7 +139,7 @@ class JitFunction:
     def _run(self, code: Specialisation, given: tuple[Any, ...]) -> Any:
         if self.error_model == "numpy":
             return code(given, self._threads())
-        from loopwright.calls.python_errors import call_as_python  # lazy: few ask for it
+        from loopwright.calls.error_model import call_as_python  # lazy: few ask for it
 
         return call_as_python(code, self.py_func, given, self._threads())
 
