@@ -44,6 +44,7 @@ def doubled(dtype: DType, start: int = 0, stop: Expr = N, *, in_place: bool = Fa
     return replace(nest, to_lines=frozenset({"j"}), vector_bits=512)
 
 
+@pytest.mark.drawn(3)
 @needs_cc
 @pytest.mark.parametrize("dialect", [C, OPENMP], ids=lambda dialect: dialect.name)
 @pytest.mark.parametrize("dtype", [FLOAT32, FLOAT64, DTYPES["int32"]], ids=str)

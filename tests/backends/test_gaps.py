@@ -51,6 +51,7 @@ def test_meaning(name: str, n: int, m: int) -> None:
         assert np.array_equal(right, one)
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("name", BODIES)
 def test_addresses(name: str) -> None:
     """Two steps, both inside of the array."""

@@ -225,6 +225,7 @@ def test_tables_follow_the_scalars() -> None:
     assert assert_compiled(nest, arrays, {"m": 1, "n": 3})["y"].tolist() == [5, 0, 3]
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))), ids=str)
 def test_arguments_of_any_layout(order: tuple[int, ...]) -> None:
     """Rank 3, every order of the strides, every direction, zero among them."""

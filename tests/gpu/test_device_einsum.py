@@ -294,6 +294,7 @@ PLANNED = (
 )
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(("text", "shapes"), PLANNED)
 def test_plans_go_around(
     api: FakeApi, text: str, shapes: tuple[tuple[int, ...], ...], monkeypatch: pytest.MonkeyPatch

@@ -127,11 +127,13 @@ def test_plans(name: str, chunks: int, joins: int) -> None:
     assert steps_of(name) == (chunks, joins)
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("name", ["dot", "matrix", "rows", "columns", "greatest", "local"])
 def test_an_order_that_must_be_kept(name: str) -> None:
     assert steps_of(name, reassoc=False) == (0, 0)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("name", ["triangle", "least", "bits", "product"])
 def test_integers_are_always_free(name: str) -> None:
     assert steps_of(name, reassoc=False) == steps_of(name)

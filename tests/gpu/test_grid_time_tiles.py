@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from drawn import in_all
+from gpu.shim.cuda_shim import has_compiler
 from gpu.shim_runner import shim_runners
 from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.ir.check import check_nest
@@ -92,13 +94,15 @@ def test_golden() -> None:
         """)
 
 
+@pytest.mark.skipif(not has_compiler(), reason="there is no C++ compiler")
 def test_the_text_of_kernels_computes_the_same() -> None:
     """Emitted CUDA, compiled as C++, with tiles as large as those of the planner."""
     wanted = source("jacobi-2d")
     schedule = gpu_planner(wanted, GPU)[1]
     assert schedule.time_tiles is not None
     (run,) = shim_runners([lower_schedule(schedule)])
-    assert check_data(run_reference(wanted, {"tsteps": 3, "n": 55}, seed=1), run, "shim") == ()
+    sizes = {"tsteps": 3 if in_all() else 2, "n": 55}
+    assert check_data(run_reference(wanted, sizes, seed=1), run, "shim") == ()
 
 
 @pytest.mark.parametrize("name", ["jacobi-1d", "jacobi-2d", "fdtd-2d"])

@@ -112,6 +112,7 @@ def programs_of(loops: list[LoopNest]) -> list[DeviceProgram]:
     return [split_kernels(nest) for nest in named]
 
 
+@pytest.mark.only_in_all("nvcc takes programs of families and reductions in the usual run")
 def test_corpus(tmp_path: Path) -> None:
     """All kernels in the hunt."""
     programs = programs_of(nests(tmp_path, drawn(KERNELS, one_in=17), reassoc=True))

@@ -47,6 +47,7 @@ def planned(name: str, folder: Path, machine: str = "sm_90") -> tuple[Program, S
     return program, gpu_planner(program, load_gpu(machine))[1]
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("name", STAGED)
 def test_rows_that_lanes_walk_are_staged(name: str, tmp_path: Path) -> None:
     schedule = planned(name, tmp_path)[1]

@@ -188,6 +188,7 @@ def test_dot_instructions_of_x86(
     check_kernel(kernel, problems(kernel))
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("rows", [1, 3, 5, 6, 7])
 def test_rows_that_do_not_fill_vectors(rows: int) -> None:
     """The column of left ends before its last vector does."""

@@ -164,6 +164,7 @@ def element_problems(kernel: ContractionKernel) -> list[Problem]:
     return [Problem({"g": g, "i": (), "j": (n,), "p": ()}, left, right, out) for g, n in sizes]
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("number", range(len(ELEMENTS)))
 def test_elements(number: int) -> None:
     kernel = kernel_from(Algorithm.ELEMENTS, ELEMENTS[number], RINGS[number % len(RINGS)])

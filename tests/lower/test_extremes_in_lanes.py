@@ -118,6 +118,7 @@ def expected(body: str, n: int, seed: int, kind: str = "double") -> dict[str, np
     return {name: array.astype(dtype) for name, array in found.items()}
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("body", TAKEN.values(), ids=TAKEN)
 def test_lanes_leave_the_same_bits(body: str) -> None:
     nest = nest_of(body)
@@ -185,6 +186,7 @@ def test_machine_code_leaves_the_same_bits(body: str, kind: str) -> None:
             assert_same_bits(given[name], array, (body, name, n, seed))
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("kind", ["float", "double"])
 @pytest.mark.parametrize("body", ["sums of products", "kept difference", "difference"])
 def test_whole_rows_and_short_pieces_agree(body: str, kind: str) -> None:

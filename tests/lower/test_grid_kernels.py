@@ -117,6 +117,7 @@ def test_parts_of_the_reduction(shape: ContractionShape) -> None:
     assert parts[2].any() == (shape.sizes[3] > 8)
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("algebra", [TIMES, MIN_PLUS, replace(TIMES, initial=Initial.OUT)])
 @pytest.mark.parametrize("lanes", [1, 4])
 @pytest.mark.parametrize("shape", [MATRICES, TENSORS, BATCH])

@@ -79,6 +79,7 @@ def test_a_lane_is_a_scalar_where_it_runs_alone() -> None:
     assert "s_v[0, i_v] = s_v[0, i_v] + a[j] * b[i + i_v - j]" in text
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 4, 7, 11, 17])
 @pytest.mark.parametrize("text", [CAUCHY.format(t="double"), BEST])
 def test_results_are_the_same(text: str, n: int) -> None:

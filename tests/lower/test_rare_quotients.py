@@ -71,6 +71,7 @@ def results(nest: LoopNest, n: int) -> list[np.ndarray]:
     return list(arrays.values())
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("name", TAKEN)
 @pytest.mark.parametrize("n", [0, 1, 37])
 def test_branches_have_the_same_results(name: str, n: int) -> None:

@@ -114,6 +114,7 @@ def by_numpy(name: str, n: int) -> dict[str, np.ndarray]:
     return {"a": a, "b": b, "c": c, "x": x}
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("name", GUARDED)
 @pytest.mark.parametrize("n", [0, 1, 7, 13])
 def test_guarded_loops_have_the_same_results(name: str, n: int) -> None:

@@ -67,6 +67,7 @@ def results(nest: LoopNest, n: int, dtype: type) -> list[np.ndarray]:
     return list(arrays.values())
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("name", TAKEN)
 @pytest.mark.parametrize(("kind", "dtype"), [("double", np.float64), ("float", np.float32)])
 def test_the_same_bits(name: str, kind: str, dtype: type) -> None:

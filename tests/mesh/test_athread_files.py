@@ -146,6 +146,7 @@ def test_little_work_stays_on_the_host(gemm: Path) -> None:
 
 
 @needs_compiler
+@pytest.mark.only_in_all("athread/test_generated_kernels runs shapes of cores on the emulator")
 @pytest.mark.parametrize("shape", drawn(["1x64", "2x8", "1x1"], 2))
 def test_shapes(shape: str, tmp_path: Path) -> None:
     run = library(files(tmp_path, "gemm", "--threads", shape), "gemm", "-DLW_LEAST_WORK=0")

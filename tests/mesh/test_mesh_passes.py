@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import kernels
-from drawn import HUNTS, combined
+from drawn import HUNTS, combined, in_all
 from loopwright.frontends.c import read_c
 from loopwright.frontends.extract import program_of
 from loopwright.ir.check import check_nest
@@ -181,7 +181,7 @@ def test_triangles_and_single_nests_of_matrices_are_no_passes() -> None:
     assert not any(band.loop.endswith("_s") for band in bands(nodes_of(schedule)))
 
 
-@pytest.mark.parametrize("seed", range(400) if HUNTS else range(3))
+@pytest.mark.parametrize("seed", range(400) if HUNTS else range(3 if in_all() else 2))
 def test_random_nests(seed: int) -> None:
     wanted = random_nests(seed)
     nest = lower_schedule(mesh_planner(wanted, SMALL)[1])

@@ -26,6 +26,7 @@ from loopwright.planner.mesh_plans.mesh import (
     scratchpad_bytes,
     scratchpad_room,
 )
+from loopwright.transform.plan import Plan
 from loopwright.transform.share_box import ShareBox
 from loopwright.transform.stage_box import StageBox
 from loopwright.validate import check_translation
@@ -49,8 +50,12 @@ def source(name: str) -> Program:
 
 
 @cache
+def plan_and_schedule(name: str) -> tuple[Plan, Schedule]:
+    return mesh_planner(source(name), MACHINE)
+
+
 def planned(name: str) -> Schedule:
-    return mesh_planner(source(name), MACHINE)[1]
+    return plan_and_schedule(name)[1]
 
 
 @cache
@@ -180,7 +185,7 @@ def test_cores_wait_between_nests_that_depend_on_each_other() -> None:
 
 def test_values_get_memory_of_their_own_where_loops_become_parallel() -> None:
     def kinds(name: str) -> set[str]:
-        return {step.kind for step in mesh_planner(source(name), MACHINE)[0].steps}
+        return {step.kind for step in plan_and_schedule(name)[0].steps}
 
     assert "expand_array" in kinds("doitgen")  # the line that all rows share
     assert "copy_live_in" in kinds("trmm")  # rows that are read before they are written

@@ -46,6 +46,7 @@ def dense(rank: int = 2) -> np.ndarray:
     return made.astype(float)
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(("name", "rank"), [*((name, 2) for name in MATRICES), *TENSORS])
 def test_twins_are_known_to_be_right(name: str, rank: int) -> None:
     own = find(name, rank)
@@ -92,6 +93,7 @@ def retold(tensor: SparseTensor) -> SparseTensor:
     return SparseTensor(made, tensor.shape, arrays, {**others, **sizes}, tensor.values)
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("name", MATRICES)
 def test_twins_are_validated_by_the_same_code(name: str) -> None:
     own, mine = (find(name), twin(find(name)))

@@ -75,6 +75,7 @@ def test_matrices(matrices: Path, name: str) -> None:
     assert same(convert(result, "csr"), csr), way
 
 
+@pytest.mark.only_in_all("synthesis/test_pairs has all pairs of formats, of small matrices")
 @pytest.mark.parametrize("name", drawn(PAIRED, 4))
 def test_pairs(matrices: Path, name: str) -> None:
     """From any format to any other: the same arrays as from csr, which are shown to lead back.
@@ -126,6 +127,7 @@ def test_diagonals(matrices: Path, name: str) -> None:
     assert np.array_equal(back.values, kept.data)
 
 
+@pytest.mark.only_in_all("synthesis/test_pairs has the same formats of three dimensions")
 @pytest.mark.parametrize("name", drawn(TENSORS, 2, first=1))
 def test_tensors(matrices: Path, name: str) -> None:
     whole = found(matrices, name)

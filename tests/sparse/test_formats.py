@@ -66,6 +66,7 @@ def test_shapes(format: str, shape: tuple[int, int]) -> None:
         assert tensor.dtype == array.dtype
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("format", TENSORS)
 @settings(max_examples=15)
 @given(st.data())

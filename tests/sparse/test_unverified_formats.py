@@ -240,6 +240,7 @@ def arrays_of(tensor: SparseTensor) -> list[list[Any]]:
     return [x.tolist() for x in (*tensor.arrays.values(), tensor.values)]
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("name", ["csr", "csc", "coo", "scoo", "dcsr", "ell(row)"])
 def test_proofs_are_found_for_plain_formats(name: str) -> None:
     """So that large tensors in a format like these are not looked at twice."""

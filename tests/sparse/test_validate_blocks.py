@@ -195,6 +195,7 @@ def test_nothing_wrong_is_followed(format: str, subscripts: str, entries: int) -
             array[at] = before
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint32", "int64", "uint64"])
 def test_types_of_indices(dtype: str) -> None:
     """The least number of a type and the greatest are outside; 8 bits have not even all columns."""
