@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from drawn import drawn
+from drawn import drawn, in_all
 from frontends.c_functions import assert_same, build, copies, needs_compiler, run_region
 from loopwright import cli
 from loopwright.frontends.c import CFile, CRegion, Origin, VariableKind, read_c
@@ -163,7 +163,7 @@ def test_compiled_as_by_the_compiler(name: str, function: str) -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize("name", drawn(NAMES, 7, 1))
+@pytest.mark.parametrize("name", drawn(NAMES, 7 if in_all() else 14, 1))
 def test_cc_checked_and_run(name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     output = tmp_path / "out.c"
     assert cli.main(["cc", str(FOLDER / f"{name}.c"), "--check", "-o", str(output)]) == 0
