@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import loopwright as lw
+from drawn import drawn
 from loopwright.calls.jit import JitFunction
 
 Function = Callable[..., Any]
@@ -31,6 +32,11 @@ def clone(value: Any) -> Any:
     memory = root.copy(order="K").ravel(order="K")
     offset = value.ctypes.data - root.ctypes.data
     return np.ndarray(value.shape, value.dtype, memory, offset, value.strides)
+
+
+def one_team(*case: object) -> list[int]:
+    """One thread or two, by the words of a case, so that a test has both; in the hunt both."""
+    return drawn((1, 2), 2, sum("".join(map(str, case)).encode()))
 
 
 def assert_as_python(

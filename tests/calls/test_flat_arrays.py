@@ -144,6 +144,7 @@ def test_calls_have_the_bits_of_the_source(name: str) -> None:
                 assert np.array_equal(x, y), sizes
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("name", ["stencil", "three", "around", "a condition on data"])
 def test_checked(name: str) -> None:
     file, results, _ = optimised(PROGRAMS[name])

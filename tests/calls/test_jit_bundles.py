@@ -8,7 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from calls.comparison import assert_as_python, assert_contraction, is_contraction, whole
+from calls.comparison import (
+    assert_as_python,
+    assert_contraction,
+    is_contraction,
+    one_team,
+    whole,
+)
 from drawn import combined
 
 # -- fewer and more loops ----------------------------------------------------------------------
@@ -151,7 +157,8 @@ IN_ROWS = (dot, total, square, gemv, trace, diagonal_by_rows, rows, everything)
 def test_other_contractions(function: Callable[..., Any], dtype: str) -> None:
     arrays = [whole(*s, dtype=dtype, seed=k) for k, s in enumerate(SHAPES[function])]
     is_kernel = dtype == "int32" or function not in IN_ROWS
-    assert is_contraction(assert_as_python(function, *arrays), *arrays) == is_kernel
+    compiled = assert_as_python(function, *arrays, threads=one_team(function.__name__, dtype))
+    assert is_contraction(compiled, *arrays) == is_kernel
 
 
 @pytest.mark.parametrize(
@@ -161,8 +168,10 @@ def test_other_contractions(function: Callable[..., Any], dtype: str) -> None:
 def test_other_contractions_of_small_sizes(function: Callable[..., Any], extent: int) -> None:
     arrays = [whole(*(min(n, extent) for n in s)) for s in SHAPES[function]]
     is_kernel = extent < 2 or function not in IN_ROWS
-    assert is_contraction(assert_as_python(function, *arrays), *arrays) == is_kernel
-    assert_contraction(function, *arrays, reassoc=True)
+    threads = one_team(function.__name__, extent)
+    compiled = assert_as_python(function, *arrays, threads=threads)
+    assert is_contraction(compiled, *arrays) == is_kernel
+    assert_contraction(function, *arrays, threads=threads, reassoc=True)
 
 
 def test_product_of_elements() -> None:
@@ -173,7 +182,7 @@ def test_product_of_elements() -> None:
 @pytest.mark.parametrize("function", IN_ROWS)
 def test_sums_in_any_order(function: Callable[..., Any]) -> None:
     arrays = [whole(*s, dtype="float32") for s in SHAPES[function]]
-    assert_contraction(function, *arrays, reassoc=True)
+    assert_contraction(function, *arrays, threads=one_team(function.__name__), reassoc=True)
 
 
 def test_large_terms_cancel_in_source_order() -> None:
@@ -247,7 +256,8 @@ def divided_out(C, A, B):
     ],
 )
 def test_subscripts(function: Callable[..., Any], shapes: tuple[tuple[int, ...], ...]) -> None:
-    assert_contraction(function, *(whole(*shape, seed=k) for k, shape in enumerate(shapes)))
+    arrays = [whole(*shape, seed=k) for k, shape in enumerate(shapes)]
+    assert_contraction(function, *arrays, threads=one_team(function.__name__))
 
 
 def test_two_contractions_run_as_loops() -> None:

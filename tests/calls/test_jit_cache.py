@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -65,13 +66,27 @@ def run(file: Path) -> str:
     return done.stdout.strip()
 
 
-def test_a_second_process_does_not_load_isl(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture(scope="module")
+def known(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the program and the cache that its first process has left."""
+    folder = tmp_path_factory.mktemp("known")
+    (file := folder / "program.py").write_text(PROGRAM, encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(options.variable("cache_dir"), str(folder / "cache"))
+        assert run(file) == "270.0 200.0 True True"
+    return folder
+
+
+@pytest.fixture
+def file(known: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The program, with a copy of the cache that others may change."""
+    shutil.copytree(known / "cache", tmp_path / "cache")
     monkeypatch.setenv(options.variable("cache_dir"), str(tmp_path / "cache"))
-    file = tmp_path / "program.py"
-    file.write_text(PROGRAM, encoding="utf-8")
-    assert run(file) == "270.0 200.0 True True"
+    yield known / "program.py"
+    (known / "program.py").write_text(PROGRAM, encoding="utf-8")
+
+
+def test_a_second_process_does_not_load_isl(file: Path) -> None:
     assert run(file) == "270.0 200.0 False False"
     file.write_text("# A line more: what moves in its file keeps its kernels.\n" + PROGRAM)
     assert run(file) == "270.0 200.0 False False"
@@ -81,14 +96,8 @@ def test_a_second_process_does_not_load_isl(
     assert run(file) == "300.0 200.0 True True"
 
 
-def test_a_calibrated_machine_has_loops_of_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_calibrated_machine_has_loops_of_its_own(file: Path, tmp_path: Path) -> None:
     folder = tmp_path / "cache"
-    monkeypatch.setenv(options.variable("cache_dir"), str(folder))
-    file = tmp_path / "program.py"
-    file.write_text(PROGRAM, encoding="utf-8")
-    assert run(file) == "270.0 200.0 True True"
     measured = Calibration(host().llvm_cpu, 1e9, {}, {}, {}, memory_bytes_per_cycle=3.21)
     with options.override(cache_dir=str(folder)):
         write_calibration(measured)
