@@ -220,3 +220,14 @@ def test_an_extreme_of_a_row_passes_over_nan() -> None:
         x = np.random.default_rng(length).normal(size=length)
         x[::3] = np.nan
         assert lw.jit(largest)(x) == largest(x)
+
+
+def test_boolean_arguments_are_booleans_and_sizes() -> None:
+    text = """
+    def f(A, B, p):
+        for i in range(4 + p):
+            A[i] = min(B[i], p) + p
+            A[i + p] += 1 if p else 0
+    """
+    for p in (True, False):
+        assert_same(define(text), np.zeros(6), np.array([True, False] * 3), p)

@@ -19,7 +19,6 @@ from loopwright.frontends.python.numpy_promotion import (
     select,
     unary,
 )
-from loopwright.frontends.python.python_errors import is_infinite, note
 from loopwright.frontends.python.python_values import (
     Either,
     PyValue,
@@ -30,6 +29,7 @@ from loopwright.frontends.python.python_values import (
     on_sides,
     truth,
 )
+from loopwright.frontends.python.raise_conditions import is_infinite, note
 from loopwright.frontends.refusal import Refusal
 from loopwright.ir.check_expr import FUNCTION_KINDS
 from loopwright.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64, DType, dtype_of

@@ -14,7 +14,6 @@ from loopwright.frontends.affine_check import why_not_affine
 from loopwright.frontends.constant_folding import negated
 from loopwright.frontends.python.exact_comparisons import exact_comparison
 from loopwright.frontends.python.merged_types import join
-from loopwright.frontends.python.python_errors import divides, grows, is_infinite, note
 from loopwright.frontends.python.python_values import (
     Either,
     PyValue,
@@ -25,6 +24,7 @@ from loopwright.frontends.python.python_values import (
     either,
     truth,
 )
+from loopwright.frontends.python.raise_conditions import divides, grows, is_infinite, note
 from loopwright.frontends.refusal import Refusal
 from loopwright.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64, DType
 from loopwright.ir.expr import COMPARISONS, Binary, Cast, Const, Expr, Select, Unary, cast

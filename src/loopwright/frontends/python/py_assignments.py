@@ -20,7 +20,6 @@ from loopwright.frontends.python.merged_types import (
 )
 from loopwright.frontends.python.name_resolution import FunctionScope
 from loopwright.frontends.python.py_expressions import PyExpressionReader
-from loopwright.frontends.python.python_errors import taken
 from loopwright.frontends.python.python_grammar import EXPRESSIONS, as_load
 from loopwright.frontends.python.python_values import (
     PyType,
@@ -31,6 +30,7 @@ from loopwright.frontends.python.python_values import (
     logical,
     parts,
 )
+from loopwright.frontends.python.raise_conditions import taken
 from loopwright.frontends.refusal import Refusal, Reported
 from loopwright.frontends.source_tree import ArrayParam, Assign, Local, Node, ScalarParam
 from loopwright.frontends.tree_rewrites import fill_nest, split_selects

@@ -20,7 +20,6 @@ from loopwright.frontends.python.function_source import FunctionSource
 from loopwright.frontends.python.merged_types import settled
 from loopwright.frontends.python.name_resolution import FunctionScope, NameResolver
 from loopwright.frontends.python.numpy_promotion import binary, unary, updated_extreme
-from loopwright.frontends.python.python_errors import guarded, noted
 from loopwright.frontends.python.python_grammar import (
     ACCEPTED,
     AFFINE,
@@ -42,6 +41,7 @@ from loopwright.frontends.python.python_values import (
     logical,
     truth,
 )
+from loopwright.frontends.python.raise_conditions import guarded, noted
 from loopwright.frontends.refusal import Refusal, Reported, wrong_rank
 from loopwright.frontends.source_tree import ArrayParam, Local
 from loopwright.ir.dtypes import BOOL, INT64
@@ -97,9 +97,9 @@ class PyExpressionReader:
         """The value of `node` as an affine integer expression; `what` names its use."""
         try:
             value = self.single(node)
-            if value.dtype == BOOL and not isinstance(value.expr, Const):
-                value = PyValue(convert(value, INT64), value.weak)
-            value = PyValue(self.names.as_integer(value.expr), value.weak)
+            whole = convert(value, INT64) if value.dtype == BOOL else value.expr
+            found = self.names.as_integer(whole)
+            value = value if found == whole else PyValue(found, value.weak)
             if not value.dtype.is_integer:
                 raise Refusal(
                     "LW114",
@@ -313,7 +313,10 @@ class PyExpressionReader:
         own, *others = self.need(*node.args)
         if not isinstance(own, PyValue) or not isinstance(own.expr, Load):
             return None
-        return reduce(lambda x, y: updated_extreme(op, x, y), others, own)
+        found: Value = own
+        for other in others:
+            found = updated_extreme(op, found, other)
+        return found
 
     # -- subscripts -------------------------------------------------------------------------
 

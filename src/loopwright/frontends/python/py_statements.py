@@ -18,9 +18,9 @@ from loopwright.frontends.python.merged_types import join
 from loopwright.frontends.python.name_resolution import FunctionScope, assigned_names, loop_names
 from loopwright.frontends.python.py_assignments import PyAssignmentReader
 from loopwright.frontends.python.py_expressions import PyExpressionReader
-from loopwright.frontends.python.python_errors import collecting
 from loopwright.frontends.python.python_grammar import STATEMENTS
 from loopwright.frontends.python.python_values import PyType, PyValue, leaves
+from loopwright.frontends.python.raise_conditions import collecting
 from loopwright.frontends.refusal import Refusal, Reported
 from loopwright.frontends.source_tree import (
     ArrayParam,

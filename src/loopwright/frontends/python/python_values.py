@@ -16,7 +16,7 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 
 from loopwright.frontends.constant_folding import folded_logical, negated, rounded_constant
-from loopwright.frontends.python.python_errors import guarded, narrows, note, noted
+from loopwright.frontends.python.raise_conditions import guarded, narrows, note, noted
 from loopwright.frontends.refusal import Refusal
 from loopwright.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64, DType, dtype_of
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Select
