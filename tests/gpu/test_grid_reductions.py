@@ -70,6 +70,19 @@ SOURCES = {
         "int n, double x[n], double z[1]",
         "double s = 0.0; for (int i = 0; i < n; i++) s += x[i] * x[i]; z[0] = s;",
     ),
+    "quarters": (  # in a region with another reduction
+        "int n, double x[n], double h[n], double s[1]",
+        """for (int i = 0; i < n; i++) s[0] += x[i];
+    for (int i = 0; i < n; i++) h[i / 4] += x[i];""",
+    ),
+    "thirds": (
+        "int n, double x[n], double h[n]",
+        "for (int i = 0; i < n; i++) h[i / 3] += x[i];",
+    ),
+    "remainders": (
+        "int n, double x[n], double h[4]",
+        "for (int i = 0; i < n; i++) h[i % 4] += x[i];",
+    ),
     "norms": (
         "int t, int n, double x[n], double e[t]",
         """for (int k = 0; k < t; k++) {
@@ -125,6 +138,15 @@ def steps_of(name: str, *, reassoc: bool = True) -> tuple[int, int]:
 )
 def test_plans(name: str, chunks: int, joins: int) -> None:
     assert steps_of(name) == (chunks, joins)
+
+
+@pytest.mark.parametrize(
+    ("name", "chunks", "joins"), [("quarters", 1, 2), ("thirds", 0, 0), ("remainders", 1, 0)]
+)
+def test_iterators_that_count_terms_and_elements(name: str, chunks: int, joins: int) -> None:
+    """Chunks share the elements of remainders; those of quarters and thirds have few terms."""
+    assert steps_of(name) == (chunks, joins)
+    test_nests(name)
 
 
 @pytest.mark.drawn(3)

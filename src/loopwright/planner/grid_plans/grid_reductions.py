@@ -22,8 +22,17 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
+from loopwright.analysis.dependences import access_map
 from loopwright.analysis.reductions import Reduction, reductions
-from loopwright.analysis.size_estimates import band_trips, likely_trips, references
+from loopwright.analysis.size_estimates import (
+    at_middle,
+    at_sizes,
+    average_trips_of,
+    band_trips,
+    likely_sizes,
+    likely_trips,
+    references,
+)
 from loopwright.ir.atomics import has_atomic
 from loopwright.ir.expr import Var
 from loopwright.ir.gpu_machine import GpuMachine
@@ -43,6 +52,7 @@ from loopwright.ir.schedule_tree import (
     universe_of,
 )
 from loopwright.ir.schedule_tree import Sequence as InOrder
+from loopwright.ir.visit import names
 from loopwright.lazy_dataclass import dataclass
 from loopwright.planner.draft import Draft
 from loopwright.transform.grid_mapping import AXES, MapToBlocks
@@ -183,7 +193,8 @@ class _Planned:
         """Cut the nest into chunks where that makes it faster; what threads are to share."""
         nest = self.nest
         elements = math.prod(self._count(band) for band, _, _ in nest.elements)
-        terms = math.prod(self._count(band) for band, _ in nest.terms)
+        each = self._terms_of_element()
+        terms = math.prod(each)
         wanted = self.machine.multiprocessors * self.machine.warp * _LANES
         if elements >= wanted or len(nest.elements) >= len(AXES):
             return []
@@ -195,7 +206,7 @@ class _Planned:
         blocks = elements / (_LANES if is_across else 1)
         parts = math.ceil(self.machine.multiprocessors * _BLOCKS / max(1.0, blocks))
         size = self._chunk(parts, threads, lanes[0])
-        trips = self._count(nest.terms[0][0])
+        trips = each[0]
         is_cut = size < trips
         chain, joins = terms / threads, math.log2(threads)
         launch = seconds = self.machine.launch_seconds
@@ -219,6 +230,27 @@ class _Planned:
             _Shared(name, 1 + count, lanes[1], threads),
             _Shared(total.name, count, total.iterators[0], _MOST_THREADS),
         ]
+
+    def _terms_of_element(self) -> list[float]:
+        """Iterations of the loops of terms that gather into one element.
+
+        Less than the loops have where an iterator counts terms and elements at once: four for
+        `h[i / 4]`. Chunks of as many or more would share no element, and leave no sums to join.
+        """
+        counts = [self._count(band) for band, _ in self.nest.terms]
+        found = self.nest.found
+        moving = {name for entry in found.element.index for name in names(entry)}
+        if moving.isdisjoint(name for _, name in self.nest.terms):
+            return counts
+        statement = self.program.statement(found.statement)
+        written = access_map(self.program, statement, found.element)
+        sizes = likely_sizes(self.program)
+        middle = at_sizes(written.domain(), sizes)
+        for at in range(len(statement.iterators)):
+            middle = at_middle(middle, at)
+        own = written.intersect_range(middle.apply(written)).domain()
+        trips = average_trips_of(own, statement.iterators, sizes)
+        return [min(n, trips[name]) for n, (_, name) in zip(counts, self.nest.terms, strict=True)]
 
     def _neighbours(self, iterator: str) -> float:
         """Accesses for which neighbouring iterations read neighbouring elements, or the same."""
