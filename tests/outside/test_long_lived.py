@@ -27,7 +27,15 @@ MOST_GROWTH = 24 << 20  # bytes; a lost engine for each call would be more
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the system tells no memory")
-@pytest.mark.parametrize("surroundings", [{}, DEBUG], ids=["plain", "debug"])
+@pytest.mark.parametrize(
+    "surroundings",
+    [
+        pytest.param({}, id="plain"),
+        pytest.param(
+            DEBUG, id="debug", marks=pytest.mark.only_in_all("a soak under Python's debug hooks")
+        ),
+    ],
+)
 def test_a_long_lived_process(surroundings: dict[str, str]) -> None:
     marks = [3 * ROUND, 6 * ROUND]
     command = [sys.executable, str(CHILD), "--calls", str(marks[-1]), "--repeat", str(ROUND)]

@@ -113,6 +113,7 @@ def test_scalars_that_gather_from_elsewhere_stay() -> None:
 
 
 @needs_cc
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(("number", "name", "loops"), [(k, *case) for k, case in enumerate(CASES)])
 def test_numbers(number: int, name: str, loops: str) -> None:
     """Of C text and machine code as of the source order, bit by bit."""
