@@ -89,7 +89,7 @@ GRAMMAR = [
 ]  # fmt: skip
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("case", GRAMMAR, ids=lambda case: f"{case[0]} {case[1:]}")
 def test_grammar(case: tuple[str, ...]) -> None:
     text, *shapes = case
@@ -172,7 +172,7 @@ PRODUCTS = [
 ]
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize(("semiring", "dtype"), PRODUCTS)
 def test_products_of_matrices(semiring: str, dtype: str) -> None:
     for m, n, k in ((1, 2, 1), (13, 11, 17)):
@@ -507,7 +507,7 @@ def test_factors_of_one_in_any_spelling(one: object) -> None:
     np.testing.assert_array_equal(out, a.sum(axis=1) + 1)
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize(
     ("dtype", "wide"),
     [

@@ -118,6 +118,7 @@ def test_guard_of_blocks_that_are_full(axes: dict[str, str]) -> None:
     assert not first.is_private
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("sizes", [(4, 8, 8), (16, 8, 8), (8, 4, 8), (8, 8, 4), (3, 5, 7)])
 def test_equal_block_sizes_are_essential(sizes: tuple[int, int, int]) -> None:
     """With unequal sizes, block coordinates that differ do not keep the images apart."""

@@ -102,6 +102,7 @@ def assert_same_addresses(
     assert found.bank_passes == served_one_by_one(order, width)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     "tiles",
     [

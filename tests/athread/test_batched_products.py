@@ -100,6 +100,7 @@ def test_results_are_those_of_plain_c(
     assert capfd.readouterr().out == wanted
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_cores_share_the_panels_of_each_product(name: str, tmp_path: Path) -> None:
     source = tmp_path / "batched.c"

@@ -80,7 +80,7 @@ def is_own(function: str, kind: str) -> bool:
     return (function, dtype) in elementary_functions(host().features)
 
 
-@pytest.mark.drawn(4)
+@pytest.mark.drawn(8)
 @pytest.mark.parametrize("compiler", COMPILERS)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("function", ULPS)
@@ -123,7 +123,7 @@ def test_their_products_are_not_fused_with_sums_around(function: str, kind: str)
     assert_same_bits(run_text(text_of(code), a, find_compiler(), ("-ffp-contract=fast",)), wanted)
 
 
-@pytest.mark.drawn(4)
+@pytest.mark.drawn(8)
 @pytest.mark.parametrize("target", ["c", "openmp"])
 @pytest.mark.parametrize("far", [1.0, 2.0**50])
 @pytest.mark.parametrize("n", [1, 63, 64, 200])

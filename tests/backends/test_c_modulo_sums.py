@@ -45,7 +45,7 @@ def text_of(source: str) -> str:
     return spliced(file, found).decode()
 
 
-@pytest.mark.drawn(4)
+@pytest.mark.drawn(8)
 @needs_cc
 @pytest.mark.parametrize("op", ["+=", "-="])
 @pytest.mark.parametrize("kind", ["unsigned char", "int"])

@@ -38,7 +38,7 @@ def arrays(n: int, m: int) -> tuple[np.ndarray, ...]:
     return x, y, draws.integers(-1, 2, n + 1).astype(np.int32)
 
 
-@pytest.mark.drawn(4)
+@pytest.mark.drawn(8)
 @pytest.mark.parametrize(("n", "m"), [(0, 0), (1, 0), (2, 1), (7, 5), (33, 2), (130, 17)])
 @pytest.mark.parametrize("name", BODIES)
 def test_meaning(name: str, n: int, m: int) -> None:

@@ -26,6 +26,7 @@ def floats(*values: float) -> np.ndarray:
     return np.array(values, np.float32)
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("threads", [1, 2])
 def test_gemm(target: str, threads: int) -> None:

@@ -57,6 +57,7 @@ def test_paths_do_not_matter_where_order_does() -> None:
     np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("scaling", "dtype"),
     combined([{}, {"accumulate": True}, {"alpha": 3, "beta": 2}], ["f2", "f4", "f8"], one_in=2),

@@ -142,6 +142,7 @@ CASES = [
 ]
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("case", "limit"), combined(CASES, [("int8", 1), ("int8", 20), ("float16", 3)], one_in=2)
 )

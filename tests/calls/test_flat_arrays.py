@@ -107,7 +107,7 @@ def arrays(n: int, m: int, k: int) -> list[np.ndarray]:
     return [random.integers(-8, 9, count) / 4 for _ in range(2)]
 
 
-@pytest.mark.drawn(4)
+@pytest.mark.drawn(8)
 @needs_cc
 @pytest.mark.parametrize("target", ["c", "openmp"])
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -127,7 +127,7 @@ def test_text_has_the_bits_of_the_source(name: str, target: str) -> None:
             assert np.array_equal(x, y), sizes
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(9)
 @needs_cc
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_calls_have_the_bits_of_the_source(name: str) -> None:
@@ -144,7 +144,7 @@ def test_calls_have_the_bits_of_the_source(name: str) -> None:
                 assert np.array_equal(x, y), sizes
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("name", ["stencil", "three", "around", "a condition on data"])
 def test_checked(name: str) -> None:
     file, results, _ = optimised(PROGRAMS[name])

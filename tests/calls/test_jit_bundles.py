@@ -153,6 +153,7 @@ SHAPES: dict[Callable[..., Any], tuple[tuple[int, ...], ...]] = {
 IN_ROWS = (dot, total, square, gemv, trace, diagonal_by_rows, rows, everything)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(("function", "dtype"), combined(SHAPES, ["float64", "int32"], one_in=2))
 def test_other_contractions(function: Callable[..., Any], dtype: str) -> None:
     arrays = [whole(*s, dtype=dtype, seed=k) for k, s in enumerate(SHAPES[function])]

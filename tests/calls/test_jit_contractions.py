@@ -66,7 +66,7 @@ def test_sizes(sizes: tuple[int, int, int]) -> None:
     assert_contraction(matmul, *matrices(*sizes), threads=one_team(*sizes))
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize(("number", "dtype"), list(enumerate(DTYPES)))
 def test_dtypes(number: int, dtype: str) -> None:
     assert_contraction(matmul, *matrices(7, 11, 13, dtype), threads=drawn((1, 2), 2, number))
@@ -222,6 +222,7 @@ def test_names_of_temporaries() -> None:
     assert_contraction(f, whole(7, 9), whole(5, 9), whole(7, 5), reassoc=True)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("cast", ["np.int32", "np.int64", "np.float32", "np.float64"])
 def test_narrow_factors_and_wide_sums(cast: str) -> None:
     out = whole(7, 9, dtype=cast.removeprefix("np."))

@@ -253,7 +253,7 @@ def shifted(A, B):
             A[i, j] = B[i - 1, j]
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize(("number", "dtype"), list(enumerate(DTYPES)))
 def test_dtypes(number: int, dtype: str) -> None:
     A, B = whole(7, 19, dtype=dtype), whole(7, 19, dtype=dtype, seed=1)

@@ -87,7 +87,7 @@ def in_source_order(source: Any, args: list[Any]) -> list[Any]:
     return args
 
 
-@pytest.mark.drawn(4)
+@pytest.mark.drawn(12)
 @pytest.mark.parametrize(
     ("function", "m", "n", "dtype"),
     combined(FUNCTIONS, SIZES, SIZES, ["float64", "float32"], one_in=12),
@@ -192,6 +192,7 @@ def moving_sum(y, x, k):
             y[i] += x[2 * i + t]
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("dtype", ["uint8", "int32", "float64"])
 @pytest.mark.parametrize("n", SIZES)
 def test_windows_are_loops(n: int, dtype: str) -> None:

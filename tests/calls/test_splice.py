@@ -76,6 +76,7 @@ def test_all_other_bytes_stay(name: str) -> None:
     assert after == source
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     "change",
     [

@@ -60,6 +60,7 @@ def test_both_preprocessors_agree(name: str, tmp_path: Path) -> None:
             assert one.variables == other.variables
 
 
+@pytest.mark.drawn(3)
 @needs_compiler
 @pytest.mark.parametrize("name", drawn(KERNELS, 2, 1))
 def test_meaning(name: str, tmp_path: Path) -> None:

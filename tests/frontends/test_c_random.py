@@ -231,7 +231,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     return build(tmp_path_factory.mktemp("random"), "".join(map(text_of, range(2 * COUNT))))
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(6)
 @needs_compiler
 @pytest.mark.parametrize("seed", range(2 * COUNT))
 def test_random_function(seed: int, library: ctypes.CDLL) -> None:

@@ -191,7 +191,7 @@ CASES = [
 ]
 
 
-@pytest.mark.drawn(6)
+@pytest.mark.drawn(12)
 @pytest.mark.parametrize(("machine", "shape", "algebra"), CASES)
 def test_planned_forms(machine: str, shape: str, algebra: str) -> None:
     number = CASES.index((machine, shape, algebra))

@@ -145,7 +145,7 @@ def test_dot_instructions(dtype: str, left: Packing, right: Packing, parallel: s
     check_kernel(kernel, problems(kernel))
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize(
     ("types", "group", "left", "right", "parallel", "initial"),
     [  # group 4: of one kind, the sign bits of left are turned

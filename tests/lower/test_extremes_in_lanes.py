@@ -118,7 +118,7 @@ def expected(body: str, n: int, seed: int, kind: str = "double") -> dict[str, np
     return {name: array.astype(dtype) for name, array in found.items()}
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize("body", TAKEN.values(), ids=TAKEN)
 def test_lanes_leave_the_same_bits(body: str) -> None:
     nest = nest_of(body)
@@ -173,7 +173,7 @@ EXACT = [
 ]
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(9)
 @pytest.mark.parametrize(("body", "kind"), EXACT)
 def test_machine_code_leaves_the_same_bits(body: str, kind: str) -> None:
     dtype = np.float32 if kind == "float" else np.float64

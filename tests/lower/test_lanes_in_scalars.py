@@ -98,7 +98,7 @@ def test_what_has_no_lane_of_its_own_stays() -> None:
         assert lanes_in_scalars(nest) == nest
 
 
-@pytest.mark.drawn(5)
+@pytest.mark.drawn(10)
 @pytest.mark.parametrize("n", [0, 1, 2, 37, 64, 131, 211])
 @pytest.mark.parametrize("dtype", ["float", "double", "int"])
 def test_machine_code_has_the_sums_in_order(dtype: str, n: int) -> None:

@@ -154,7 +154,7 @@ def test_what_a_branch_looks_like() -> None:
     )
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize("name", [*TAKEN, *KEPT])
 def test_machine_code_has_the_results_of_the_source(name: str) -> None:
     body = (TAKEN | KEPT)[name]

@@ -146,7 +146,7 @@ def test_golden() -> None:
     )
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("kind", ["double", "float"])
 @pytest.mark.parametrize("name", TAKEN)
 def test_branches_keep_every_bit(name: str, kind: str) -> None:

@@ -12,6 +12,7 @@ from paths.graphs import PROBLEMS, brute_force, random_weights
 SIZES = (0, 1, 2, 3, 7, 18, 40)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_random_graphs_against_brute_force(problem: str, dtype: str) -> None:

@@ -105,7 +105,7 @@ def test_queue_search_takes_negative_weights_and_tells_cycles() -> None:
     assert queue_search(worse, np.arange(3)[None, :], 1).failed.tolist() == [1]
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(8)
 @pytest.mark.parametrize(
     ("name", "dtype"), combined(RINGS, ["float32", "float64", "int32", "uint8"], one_in=2)
 )

@@ -100,7 +100,7 @@ def in_order(loop: str, body: str, a: int, d: int, t: np.ndarray) -> np.ndarray:
     return t
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize("target", ["host", "c"])
 @pytest.mark.parametrize(("kind", "loop", "body"), CASES)
 def test_bits(kind: str, loop: str, body: str, target: str) -> None:

@@ -46,7 +46,7 @@ def test_c_keeps_loops_over_integers(kind: str) -> None:
     assert not any(isinstance(step, Contract) for step in plan)
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("kind", TYPES)
 def test_results(kind: str) -> None:
     dtype, code = TYPES[kind], lw.compile(TEXT.format(kind))

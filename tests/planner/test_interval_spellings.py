@@ -86,6 +86,7 @@ def text_of(name: str, loops: str) -> str:
     return BEGIN.format(type=kind) + loops.format(body=body) + END
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("name", ["folded", "one by one", "weighted", "named"])
 def test_diagonals_become_rows(name: str) -> None:
     region = read_c(text_of(name, DIAGONALS)).regions[0]
@@ -113,7 +114,7 @@ def test_scalars_that_gather_from_elsewhere_stay() -> None:
 
 
 @needs_cc
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(15)
 @pytest.mark.parametrize(("number", "name", "loops"), [(k, *case) for k, case in enumerate(CASES)])
 def test_numbers(number: int, name: str, loops: str) -> None:
     """Of C text and machine code as of the source order, bit by bit."""

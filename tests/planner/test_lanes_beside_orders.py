@@ -70,7 +70,7 @@ def compiled() -> tuple[Program, Any, Any]:
 
 
 @needs_cc
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize(("n", "m"), [(0, 3), (1, 0), (1, 1), (11, 2), (17, 3)])
 def test_text_and_machine_code_have_the_bits_of_the_source(n: int, m: int) -> None:
     program, written, code = compiled()

@@ -125,6 +125,7 @@ def near(cut: float, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
     return f, g, count
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("kind", ["float", "double"])
 def test_bits(kind: str) -> None:
     """Of machine code and C text, where all numbers are exact."""

@@ -79,6 +79,7 @@ def test_strips_keep_every_bit() -> None:
         assert_same(source, nest, {"points": points, "n": n}, threads=2)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("target", ["host", "openmp"])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_values_are_those_of_the_source(target: str, threads: int) -> None:

@@ -324,7 +324,7 @@ void knapsacks(int n, int m, {type} gain[n][m], {type} total[n][m]) {{
 """
 
 
-@pytest.mark.drawn(4)
+@pytest.mark.drawn(8)
 @pytest.mark.parametrize(("dtype", "least"), [("int", "-2147483647"), ("double", "-1.0e300")])
 @pytest.mark.parametrize("name", ["neoverse-n1", "sapphirerapids"])
 def test_threads_share_lanes_whose_strips_need_each_other(

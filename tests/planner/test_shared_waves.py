@@ -66,6 +66,7 @@ def in_waves(source: Program, width: int, passes: int, of_tile: int = 0) -> tupl
     return draft, lower_schedule(draft.schedule)
 
 
+@pytest.mark.drawn(8)
 @pytest.mark.parametrize(
     ("source", "width", "sizes"),
     combined(

@@ -89,7 +89,7 @@ def test_few_iterations_around_few_stay() -> None:
     assert lanes(CELLS.format(few=8, reach=1), "skylake-avx512") == []
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("few", [8, 12, 16, 20])
 def test_bits_of_leaves(few: int) -> None:
     text = LEAVES.format(few=few)

@@ -91,7 +91,7 @@ def test_half_a_tile_at_the_edge_costs_less_than_a_whole_one() -> None:
     assert cycles(204) - cycles(200) < 0.8 * (cycles(208) - cycles(200))
 
 
-@pytest.mark.drawn(4)
+@pytest.mark.drawn(8)
 @pytest.mark.parametrize("text", ["ik,kj->ij", "ki,kj->ij", "ik,jk->ij", "ik,kj->ji"])
 @pytest.mark.parametrize(("m", "n", "k"), [(5, 83, 70), (83, 5, 70), (9, 33, 300), (2, 17, 9)])
 def test_thin_products_are_right(text: str, m: int, n: int, k: int) -> None:

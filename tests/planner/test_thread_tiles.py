@@ -15,6 +15,7 @@ def unrolled(body: str) -> list[int]:
     return [int(part.split(")")[0]) for part in told.split("factor=")[1:]]
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("body", "factors"),
     [

@@ -43,7 +43,7 @@ def shuffled(array: Any, seed: int = 0) -> SparseTensor:
     return sparse_tensor("coo", tensor.shape, arrays, tensor.values[order])
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize(("number", "dtype"), list(enumerate(DTYPES)))
 def test_every_dtype(number: int, dtype: str) -> None:
     array = np.abs(scattered(11, (18, 17), 0.2)).astype(dtype)
@@ -298,7 +298,7 @@ def antidiagonals(array: Any) -> SparseTensor:
     return sparse_tensor(ANTIDIAGONALS, array.shape, {"sum": np.int32(sums)}, values.reshape(-1))
 
 
-@pytest.mark.drawn(5)
+@pytest.mark.drawn(10)
 @pytest.mark.parametrize("own", [one_based, antidiagonals])
 @pytest.mark.parametrize("other", ["coo", "csc", "dia", "ell(row)", "alto"])
 def test_own_formats_both_ways(own: Any, other: str) -> None:

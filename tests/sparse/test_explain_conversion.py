@@ -56,7 +56,7 @@ def test_a_tensor_is_explained_as_what_it_is() -> None:
     assert "values" in explain(ordered, "csr").shared
 
 
-@pytest.mark.drawn(4)
+@pytest.mark.drawn(8)
 @pytest.mark.parametrize("name", [name for name, family in BUILT_IN.items() if 2 in family.ranks])
 def test_every_target_has_all_its_arrays_defined(name: str) -> None:
     found = explain("scoo", name)

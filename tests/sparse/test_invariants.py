@@ -57,7 +57,7 @@ def interleaved(i: int, j: int) -> str:
     return "".join(a + b for a, b in zip(f"{i:08b}", f"{j:08b}", strict=True))
 
 
-@pytest.mark.drawn(4)
+@pytest.mark.drawn(8)
 @pytest.mark.parametrize("name", sorted(BUILT_IN))
 def test_descriptors_are_proved(name: str) -> None:
     format = find(name, RANKS.get(name, 2))

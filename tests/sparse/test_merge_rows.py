@@ -87,7 +87,7 @@ def test_code_merges(first, second, seed):
         assert listed(out, count) == expected(one, other, plus)
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize("format", ["csr", "csc"])
 @pytest.mark.parametrize("density", [0.0, 0.1, 0.9])
 def test_compressed_sums(format, density):

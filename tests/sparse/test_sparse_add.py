@@ -23,6 +23,7 @@ def pattern(shape: tuple[int, ...], seed: int) -> NDArray[Any]:
     return found.astype(np.float64)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("format", FORMATS)
 def test_sums_have_the_format_of_the_first(format: str) -> None:
     one, other = pattern((5, 7), 1), pattern((5, 7), 2)

@@ -80,7 +80,7 @@ def product(dense: NDArray[Any], x: NDArray[Any], ring: str) -> NDArray[Any]:
     return out
 
 
-@pytest.mark.drawn(5)
+@pytest.mark.drawn(10)
 @pytest.mark.parametrize("format", FORMATS)
 def test_products_in_every_format(format: str) -> None:
     dense = pattern((7, 10), 1).astype(np.float64)
@@ -122,7 +122,7 @@ def test_types_mix() -> None:
     np.testing.assert_allclose(found, dense @ np.linspace(0, 1, 6))
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize(
     ("text", "format"),
     combined(
@@ -165,7 +165,7 @@ def test_tensors(format: str) -> None:
     np.testing.assert_allclose(ttm(tensor, matrix, 1), np.einsum("ijk,rj->irk", dense, matrix))
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize("format", ["coo", "csr", "csc", "dia", "ell(row)", "bcsr(2,3)", "alto"])
 def test_sampled_products(format: str) -> None:
     dense = pattern((6, 9), 12).astype(np.float64)
@@ -229,7 +229,7 @@ def big_matrix(format: str) -> tuple[SparseTensor, NDArray[Any], NDArray[Any]]:
     return sparse, x, matrix @ x
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(9)
 @pytest.mark.parametrize(
     ("format", "threads"),
     combined(["csr", "dia", "bcsr(3,3)", "bcsr(7,2)", "csc", "dcsr", "sell"], [2, 1], one_in=2),
@@ -283,7 +283,7 @@ def test_sums_keep_the_order_of_the_storage() -> None:
     assert spmv(of_dense("csr", values.reshape(1, -1)), x)[0] == total
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("offsets", [(-5, 0, 4), (-1, 0, 1), (0,), (3,), (-6,)])
 def test_diagonals_with_and_without_an_interior(offsets: tuple[int, ...]) -> None:
     for rows, columns in ((7, 7), (7, 5), (4, 9)):

@@ -177,7 +177,7 @@ def own(of: Format, name: str, dtype: str) -> Format:
     return replace(of, name=name, indices=indices)
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize(
     "values",
     [

@@ -27,6 +27,7 @@ def test_limits_of_many_dimensions() -> None:
     assert limits(array) == limits(array.T) == (-6, 5)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("name", "rank"), [*((f, 2) for f in FORMATS_2D), *((f, 3) for f in FORMATS_3D)]
 )

@@ -144,7 +144,7 @@ def test_built_in_formats_are_sound(name: str, rank: int) -> None:
 
 
 # What isl proves of each built-in format for all sizes; others hold by construction or by search.
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize(
     ("name", "missing"),
     [

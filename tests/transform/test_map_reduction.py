@@ -103,6 +103,7 @@ def test_golden_of_blocks_together() -> None:
         """)  # noqa: E501, a line of the nest
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("op", ["+", "-", "min", "max", "&", "|", "^"])
 @pytest.mark.parametrize(("lanes", "blocks"), [("i", 2), ("j", 5)])
 def test_blocks_together(op: str, lanes: str, blocks: int) -> None:

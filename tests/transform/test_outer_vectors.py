@@ -230,7 +230,7 @@ WINDOWS = (
 )
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize("is_element", [False, True])
 @pytest.mark.parametrize("body", WINDOWS)
 def test_ranges_that_move_with_the_lanes_are_one_loop(body: str, is_element: bool) -> None:

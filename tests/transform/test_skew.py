@@ -148,6 +148,7 @@ def test_bad_width() -> None:
         Skew("t", 1, (0,), (1,), 4, 0)
 
 
+@pytest.mark.drawn(5)
 @pytest.mark.parametrize(
     ("source", "parallel", "sizes"),
     combined(

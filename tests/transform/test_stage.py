@@ -200,6 +200,7 @@ CASES: dict[str, tuple[Program, tuple[Step, ...]]] = {
 }
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("case", CASES)
 def test_results(case: str) -> None:
     source, steps = CASES[case]

@@ -222,6 +222,7 @@ def test_a_new_contestant_is_judged_beside_the_old_ones(
     }  # fmt: skip
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("who", list(PEERS))
 def test_peers_compute_what_they_are_asked(who: str) -> None:
     peers = installed_peers([who])

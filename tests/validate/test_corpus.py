@@ -61,7 +61,7 @@ def test_kernel(number: int, folder: Path) -> None:
         assert [str(difference) for difference in found] == []
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize("number", drawn(range(len(KERNELS)), 6, 3), ids=drawn(KERNELS, 6, 3))
 def test_literal_bounds(number: int, folder: Path) -> None:
     for program in programs(number, LITERAL, folder):

@@ -193,7 +193,7 @@ def test_hazard_range_of_a_call_is_tested_where_it_is_known() -> None:
 # -- shapes ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize(
     ("domains", "schedules"),
     [

@@ -50,7 +50,7 @@ WAYS = {
 }
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(9)
 @pytest.mark.parametrize(("columns", "shape", "parts", "way"), WAYS.values(), ids=WAYS.keys())
 def test_ways_to_sort_buckets(
     columns: list[np.ndarray], shape: tuple[int, int], parts: int, way: list[str]

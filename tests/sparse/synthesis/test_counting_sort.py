@@ -48,7 +48,7 @@ ORDERS = (
 )
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize(("wanted", "parts"), combined(ORDERS, [0, 3, 5, 10], one_in=2))
 def test_any_order_of_any_list(wanted: Order, parts: int) -> None:
     """Values number the entries, so that equal keys show whether the sort is stable."""

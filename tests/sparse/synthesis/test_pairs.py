@@ -41,7 +41,7 @@ def test_patterns_are_all_there() -> None:
     assert len(squares) == len(set(squares)) == 512
 
 
-@pytest.mark.drawn(8)
+@pytest.mark.drawn(16)
 @pytest.mark.parametrize("source", FORMATS_2D)
 def test_small_patterns(source: str) -> None:
     """Patterns up to 3 x 3, for every pair some of them: together all, twice."""
@@ -66,7 +66,7 @@ def test_nothing_stored(source: str) -> None:
             assert_converts(of_dense(source, array), target, of_dense(target, array))
 
 
-@pytest.mark.drawn(4)
+@pytest.mark.drawn(8)
 @pytest.mark.parametrize("source", FORMATS_2D)
 def test_one_entry(source: str) -> None:
     for number, target in enumerate(targets_of(source, FORMATS_2D, 16), FORMATS_2D.index(source)):
