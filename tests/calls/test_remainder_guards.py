@@ -7,7 +7,9 @@ import loopwright as lw
 from loopwright.frontends.c import read_c
 from loopwright.frontends.extract import extract
 from loopwright.ir.expr import Binary, Const, Var
-from loopwright.ir.islkit import condition, context, is_intricate, isl
+from loopwright.ir.islkit import GaveUp, condition, context, is_intricate, isl
+from loopwright.lower.astgen import generate_loops
+from loopwright.transform.plan import initial_schedule
 
 PRIMES = (3, 5, 7, 11, 13, 17, 19, 23)
 TEXT = """void f(int n, double a[n]) {{
@@ -73,3 +75,12 @@ def test_loops_with_steps_are_not_intricate() -> None:
     (region,) = read_c(text.replace("a[i]", "a[i0]"), compiler="").regions
     (statement,) = extract(region.tree).statements
     assert not is_intricate(statement.domain)
+
+
+def test_nests_of_very_many_loops_are_left_as_they_are() -> None:
+    """isl's work on 60 loops is exponential, and counted by no quota."""
+    loops = "".join(f"for (int i{k} = 0; i{k} < n; i{k}++) " for k in range(60))
+    text = TEXT.format(guard="").replace("for (int i = 0; i < n; i++)", loops)
+    (region,) = read_c(text.replace("a[i]", "a[i0]"), compiler="").regions
+    with pytest.raises(GaveUp, match="60 loops around a statement are more than 48"):
+        generate_loops(initial_schedule(extract(region.tree)))

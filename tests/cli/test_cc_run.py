@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -311,3 +312,17 @@ def test_a_file_after_the_options(source: Path, capsys: Capture) -> None:
     assert told.startswith("loopwright: error: only a program that is run takes these\n")
     assert main(["cc", "--"]) == 2
     assert "the following arguments are required: file" in capsys.readouterr().err
+
+
+def test_a_pipe_is_written_to_and_stays(source: Path, capsys: Capture) -> None:
+    """So do devices: `-o /dev/null` as root must not make a file of it."""
+    fifo = source.parent / "fifo"
+    os.mkfifo(fifo)
+    read = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert main(["cc", str(source), "-o", str(fifo)]) == 0
+        assert fifo.is_fifo()
+        assert main(["cc", str(source), "-o", "-"]) == 0
+        assert os.read(read, 1 << 16).decode() == capsys.readouterr().out
+    finally:
+        os.close(read)

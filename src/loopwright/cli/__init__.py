@@ -79,10 +79,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     if argv is None:
         signal.signal(signal.SIGTERM, _terminate)
-        signal.signal(signal.SIGINT, _interrupt)
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else it is ignored
+            signal.signal(signal.SIGINT, _interrupt)
     try:
-        with _seldom_collecting():
-            status = _dispatch(arguments, is_process=argv is None)
+        with _seldom_collecting(), guarded() if argv is None and arguments else nullcontext():
+            status = _dispatch(arguments)
         # A closed pipe must be noticed here, not by the interpreter while it shuts down.
         sys.stdout.flush()
     except KeyboardInterrupt:
@@ -123,7 +124,7 @@ def _interrupt(number: int, frame: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
-def _dispatch(arguments: list[str], *, is_process: bool) -> int:
+def _dispatch(arguments: list[str]) -> int:
     chosen = next((word for word in arguments if not word.startswith("-")), None)
     command, parser = _parser(chosen)
     try:
@@ -141,8 +142,7 @@ def _dispatch(arguments: list[str], *, is_process: bool) -> int:
     if command is None:
         parser.print_help(sys.stderr)
         return EXIT_ERROR
-    with guarded() if is_process else nullcontext():
-        return _run(command, args)
+    return _run(command, args)
 
 
 def _parsed_with_rest(parser: argparse.ArgumentParser, arguments: list[str]) -> argparse.Namespace:

@@ -35,21 +35,13 @@ def heard() -> None:
 def guarded() -> Iterator[None]:
     """Run a command with a guardian, and with a folder of its own for temporary files."""
     global _pipe
-    if not hasattr(os, "fork"):
-        yield
-        return
     folder = _own_folder()
     before = os.environ.get("TMPDIR")
-    read, _pipe = os.pipe()
-    command = os.getpid()
-    if os.fork() == 0:
-        try:
-            os.close(_pipe)
-            _guard(read, command)
-            _clear(folder)
-        finally:
-            os._exit(0)
-    os.close(read)
+    _pipe = _started(folder)
+    if _pipe is None:
+        _clear(folder)
+        yield
+        return
     os.set_blocking(_pipe, False)
     signal.set_wakeup_fd(_pipe, warn_on_full_buffer=False)
     if folder:
@@ -65,6 +57,32 @@ def guarded() -> Iterator[None]:
         _clear(folder)
         os.close(_pipe)
         _pipe = None
+
+
+def _started(folder: str) -> int | None:
+    """The pipe to a new guardian; None where the system has no more processes or files."""
+    if not hasattr(os, "fork"):
+        return None
+    command = os.getpid()
+    try:
+        read, write = os.pipe()
+    except OSError:
+        return None
+    try:
+        guardian = os.fork()
+    except OSError:
+        os.close(read)
+        os.close(write)
+        return None
+    if guardian == 0:
+        try:
+            os.close(write)
+            _guard(read, command)
+            _clear(folder)
+        finally:
+            os._exit(0)
+    os.close(read)
+    return write
 
 
 def _own_folder() -> str:

@@ -17,9 +17,16 @@ STDOUT = "-"
 
 
 def write_file(path: str, content: bytes) -> None:
-    """Write a file whole or not at all."""
+    """Write a file whole or not at all; a device or a pipe is written to, not replaced."""
     if path == STDOUT:
         sys.stdout.buffer.write(content)
+        return
+    if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+        try:
+            with open(path, "wb") as there:
+                there.write(content)
+        except OSError as error:
+            raise UsageError(f"cannot write '{path}': {error.strerror}") from None
         return
     folder = os.path.dirname(os.path.abspath(path))
     try:

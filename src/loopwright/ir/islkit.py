@@ -345,7 +345,11 @@ def is_intricate(points: isl.Set | isl.Map) -> bool:
     such as five conditions `i % p != r`, allocates little and grows exponentially with them.
     A division that an equation gives, as of a loop with a step, needs no search.
     """
-    parts = points.get_basic_sets() if isinstance(points, isl.Set) else points.get_basic_maps()
+    parts: list[isl.BasicSet | isl.BasicMap] = []
+    if isinstance(points, isl.Set):
+        parts += points.get_basic_sets()
+    else:
+        parts += points.get_basic_maps()
     return any(
         part.dim(isl.dim_type.div) > _MOST_DIVISIONS
         and part.dim(isl.dim_type.div) - _equations(part) > _MOST_DIVISIONS

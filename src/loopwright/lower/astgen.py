@@ -49,6 +49,7 @@ from loopwright.lower.mesh_nests.stage_boxes import BoxStaging
 __all__ = ["GeneratedLoops", "generate_loops"]
 
 _PREFIX = "core."  # of the names of placeholders; no statement has a dot in its name
+_MOST_LOOPS = 48  # around a statement
 _MOST_EXCLUSIVE = 8  # statements of one loop that are compared in pairs
 
 
@@ -89,10 +90,14 @@ def generate_loops(schedule: Schedule) -> GeneratedLoops:
 
 
 def _require_simple(tree: isl.Schedule) -> None:
-    """Raise GaveUp for tiles of loops that run under many conditions on remainders.
+    """Raise GaveUp for what isl does not write down in time, and no quota would end.
 
-    isl would look for the tiles that have something to run, for ever, and no quota would end it.
+    Those are nests of very many loops, and tiles of loops that run under many conditions on
+    remainders: isl would look for the tiles that have something to run.
     """
+    deepest = max((one.dim(isl.dim_type.set) for one in sets_in(tree.get_domain())), default=0)
+    if deepest > _MOST_LOOPS:
+        raise GaveUp(f"{deepest} loops around a statement are more than {_MOST_LOOPS}")
     if not any(map(is_intricate, sets_in(tree.get_domain()))):
         return
     for node in band_nodes(tree):

@@ -38,6 +38,7 @@ from loopwright.sparse.format import declare, index
 from loopwright.sparse.formats import find
 from loopwright.sparse.invariants import facts_of
 from loopwright.sparse.spf.computation_parser import computation
+from loopwright.sparse.uf import NO_FACTS
 from loopwright.transform.plan import STEPS
 from loopwright.tuning.records import Log
 from outside.campaigns.campaign import (
@@ -142,8 +143,11 @@ def _format(text: str) -> None:
     if not isinstance(rows, list):
         raise Unjudged("no texts where texts belong")
     indices = [index(*_texts(row, "name", "domain", "range")) for row in rows]
-    named = {key: _list(data, key) for key in ("order", "invariants", "sizes")}
-    found = declare(name, relation, access, *indices, places=places, **named)
+    order, invariants, sizes = (_list(data, key) for key in ("order", "invariants", "sizes"))
+    found = declare(
+        name, relation, access, *indices,
+        places=places, order=order, invariants=invariants, sizes=sizes,
+    )  # fmt: skip
     facts_of(found)
     str(found)
     find(name)
@@ -152,9 +156,8 @@ def _format(text: str) -> None:
 def _computation(text: str) -> None:
     data = _json(text)
     spaces, statements = _texts(data, "spaces", "statements")
-    facts = find("csr", 2) if data.get("csr") else None
-    options = {} if facts is None else {"facts": facts}
-    str(computation("made", spaces, statements, **options))
+    facts = find("csr", 2) if data.get("csr") else NO_FACTS
+    str(computation("made", spaces, statements, facts=facts))
 
 
 def _file(read: Callable[[str], object], ending: str, text: str) -> None:

@@ -20,7 +20,7 @@ from loopwright.ir.evaluate import evaluate
 from loopwright.ir.expr import Const, Expr
 from loopwright.ir.islkit import context, is_intricate, isl
 from loopwright.ir.loops import Mark
-from loopwright.ir.program import Access, Program
+from loopwright.ir.program import Access, Program, Statement
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.schedule_tree import Band, bands, directions, moved_by, nodes_of, path_to
 from loopwright.ir.visit import names
@@ -41,6 +41,7 @@ _MOST_COPIES = 64  # of the statements of a loop, which compilers unroll whole
 _LEAST = 32  # iterations of a loop that are worth vectors
 _VECTOR_BITS = 128  # of the shortest vectors
 _BRIEF = 3  # iterations at most
+_MOST_LOOPS = 12  # around a statement whose loops isl is asked about
 _LEAST_LANES = 4  # iterations of a short loop that are
 _FAR = 1 << 20  # elements between neighbours in a dimension that is not of the row
 _MOST_INTERLEAVED = 4  # elements that machines load and store for every lane at once
@@ -155,7 +156,7 @@ class _Trips(DomainAnalysis):
     at: int  # the place of the iterator
 
     def __call__(self, program: Program) -> tuple[int, int] | None:
-        if is_intricate(program.statement(self.statement).domain):
+        if _is_hard(program.statement(self.statement)):
             return None
         inside = _values(program, self.statement, self.at)
         lengths = inside.lexmin().reverse().apply_range(inside.lexmax()).deltas()
@@ -164,6 +165,11 @@ class _Trips(DomainAnalysis):
             return None
         fewest, most = (int(end.to_python()) + 1 for end in ends)
         return fewest, most
+
+
+def _is_hard(statement: Statement) -> bool:
+    """Whether isl may take for ever over the values of an iterator, which no quota ends."""
+    return len(statement.iterators) > _MOST_LOOPS or is_intricate(statement.domain)
 
 
 def _values(program: Program, name: str, at: int) -> isl.Map:
@@ -185,7 +191,7 @@ class _Extent(DomainAnalysis):
     at: int  # the place of the iterator
 
     def __call__(self, program: Program) -> int | None:
-        if is_intricate(program.statement(self.statement).domain):
+        if _is_hard(program.statement(self.statement)):
             return None
         inside = _values(program, self.statement, self.at)
         first = inside.lexmin()
