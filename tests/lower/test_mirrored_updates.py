@@ -150,7 +150,7 @@ def test_reflection_coefficients(machine: str, tmp_path: Path) -> None:
     """The recursion of Levinson and Durbin, as linear prediction writes it."""
     text = text_of(LEVINSON, machine)
     assert "a_mirrored" in text
-    assert "next[i]" not in text
+    assert "next[i]" not in text.partition("as it was written")[0]
     plain = load_library(build_library(LEVINSON, PLAIN))["levinson"]
     quick = load_library(build_library(text, QUICK))["levinson"]
     (place := tmp_path / "levinson.c").write_text(LEVINSON)

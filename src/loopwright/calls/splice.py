@@ -187,7 +187,7 @@ def _placed(
     inner = replace(around, margin=around.margin + INDENT) if test.is_needed else around
     written = file.source[region.start : region.end].decode(file.encoding).replace("\r\n", "\n")
     is_mesh = TARGETS[target].kind is MachineKind.MESH
-    body = test.guarded(emit(around=inner), written, around, is_mesh=is_mesh)
+    body = test.guarded(emit(inner), written, around, is_mesh=is_mesh)
     return _framed(file, region, body, target)
 
 
