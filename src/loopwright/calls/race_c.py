@@ -210,7 +210,8 @@ def race_regions(
         )
         rivals = _different(text, (plan, *others))
         if not rivals:
-            told = "left as it stands: no step that pays was proven legal"
+            reason = plan.made.reason or "no step that pays was proven legal"
+            told = f"left as it stands: {reason}"
             found.append(RegionRace(region, plan.planner, told))
             continue
         try:
