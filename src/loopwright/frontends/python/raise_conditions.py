@@ -36,7 +36,7 @@ _pending: ContextVar[list[Expr] | None] = ContextVar("pending", default=None)
 
 @contextmanager
 def collecting(*, wanted: bool = True) -> Iterator[list[Expr]]:
-    """Collect the conditions that are noted inside, apart from those of enclosing statements."""
+    """Collect the conditions noted inside, but not those of enclosing statements."""
     found: list[Expr] = []
     token = _pending.set(found if wanted else None)
     try:
