@@ -2,6 +2,7 @@
 
 import json
 import logging
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from loopwright.cli import info_command, main
 from loopwright.diagnostics import IllegalStep, InternalError, UsageError
 from loopwright.faults import Faults, recorded_faults, survive
 from loopwright.lower import buffers, passes
+from loopwright.machines import host
 from loopwright.planner import generic, planners
 from loopwright.transform.contract import Contract
 from loopwright.transform.loop_marks import Parallel
@@ -50,7 +52,9 @@ void f(int n, double C[n][n], double A[n][n], double B[n][n]) {
 
 @pytest.fixture(autouse=True)
 def _nothing_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """No kernel is known, on disk or in memory, and faults are survived."""
+    """No kernel is known, faults are survived, and the machine has two cores, whatever it has."""
+    monkeypatch.setattr(sys.modules["loopwright.machines.host"], "available_cores", lambda: 2)
+    host.cache_clear()
     for owner, name in (
         (kernels, "_kernels"),
         (einsum_contraction, "_launches"),
@@ -60,6 +64,7 @@ def _nothing_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[
     monkeypatch.setattr(einsum_contraction, "_unproven", {})
     with options.override(strict=False, cache_dir=str(tmp_path / "cache"), log=("plan",)):
         yield
+    host.cache_clear()
 
 
 def failing(error: Exception) -> Callable[..., Any]:

@@ -197,8 +197,7 @@ def test_garbage_is_looked_for_as_before(monkeypatch: pytest.MonkeyPatch) -> Non
     """Commands look for it less often, also those that fail, and leave the caller's thresholds."""
     during: list[tuple[int, int, int]] = []
 
-    def dispatched(arguments: list[str], *, is_process: bool) -> int:
-        assert not is_process
+    def dispatched(arguments: list[str]) -> int:
         during.append(gc.get_threshold())
         if arguments:
             raise KeyboardInterrupt
