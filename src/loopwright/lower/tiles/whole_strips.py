@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from loopwright.ir.expr import Const, Var
-from loopwright.ir.loops import Block, For, LoopNest, Mark, Stmt
+from loopwright.ir.loops import Block, For, Let, LoopNest, Mark, Stmt
 from loopwright.ir.visit import operands, rebuild
 from loopwright.lower.linear_forms import linear, normal
+from loopwright.lower.statement_uses import StatementUses
 
 __all__ = ["whole_strips"]
 
@@ -21,7 +22,8 @@ def whole_strips(nest: LoopNest) -> LoopNest:
     ->  for t in range(a, b - 31, 32): simd for i in range(t, t + 32): S(i)
         simd for i in range(a + max(b - a, 0) // 32 * 32, b): S(i)
 
-    Each strip keeps its iterations, and so their independence.
+    Each strip keeps its iterations, and so their independence. A shorter strip whose iterations
+    read `t` binds it to its start.
     """
     return replace(nest, body=rebuild(nest.body, _separated))
 
@@ -43,6 +45,8 @@ def _parts(loop: For, strip: For, size: int) -> Stmt:
     if ends != {linear(full), linear(loop.stop)}:
         return loop
     last = normal(loop.start + (loop.stop - loop.start).max(0) // size * size)
-    rest = replace(strip, start=last, stop=loop.stop)
+    rest: Stmt = replace(strip, start=last, stop=loop.stop)
+    if loop.var in StatementUses().names(strip.body):
+        rest = Let(loop.var, last, replace(strip, stop=loop.stop))
     whole = replace(loop, stop=normal(loop.stop - (size - 1)), body=replace(strip, stop=full))
     return Block((whole, rest))
