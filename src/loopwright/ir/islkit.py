@@ -64,7 +64,7 @@ ISL_QUOTA = 5_000_000  # elementary isl operations per compile, some seconds at 
 _local = threading.local()
 
 
-class NotAffine(Exception):  # noqa: N818, names what was found
+class NotAffine(ValueError):  # noqa: N818, names what was found
     """Raised with the offending sub-expression when an expression is not (quasi-)affine."""
 
     def __init__(self, expr: Expr) -> None:
