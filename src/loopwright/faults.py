@@ -27,7 +27,9 @@ FAULTS = (
     IllegalStep,
     InternalError,
     LookupError,
-    RecursionError,
+    NameError,
+    RuntimeError,
+    StopIteration,
     TypeError,
     ValueError,
 )

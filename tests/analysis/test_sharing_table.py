@@ -4,12 +4,16 @@ from dataclasses import replace
 
 import islpy as isl
 
-from loopwright.analysis.sharing import Sharing
+from loopwright.analysis.sharing import Sharing, copies_of_threads
 from loopwright.analysis.sharing_table import sharing_lines, sharing_table
 from loopwright.analysis.thread_mapping import LoopTile, scheduled_mappings, tiled_mapping
+from loopwright.frontends.c import read_c
+from loopwright.frontends.extract import program_of
 from loopwright.ir.loops import Mark
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.text import expr_text
+from loopwright.machines.load_gpu import load_gpu
+from loopwright.planner.grid_plans.gpu import gpu_planner
 from loopwright.transform.tiling import Tile
 from programs import floyd_warshall, jacobi, matmul
 
@@ -104,3 +108,40 @@ def test_a_marked_schedule_has_the_table_of_its_tiles() -> None:
         same = {"guard": row.guard, "guard_text": row.guard_text, "witness": row.witness}
         assert row == replace(other, **same)  # but for the names of the block coordinates
         assert (row.witness is None) == (other.witness is None)
+
+
+def test_copies_of_threads_are_private() -> None:
+    """The source has one scalar for all; the schedule gives one to every iteration of a thread."""
+    text = """void f(int n, double A[n][n], double B[n][n]) {
+    double t;
+    #pragma scop
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < n; j++) { t = A[i][j] * 2.0; B[i][j] = t + t * t; }
+    #pragma endscop
+    }"""
+    (region,) = read_c(text.encode()).regions
+    _, schedule = gpu_planner(program_of(region.tree, reassoc=False), load_gpu("sm_90"))
+    (scalar,) = [array.name for array in schedule.program.arrays if not array.rank]
+    copies = copies_of_threads(schedule)
+    assert set(copies) == {scalar}
+    axes = {loop: axis.value for loop, axis in schedule.axes}
+    mappings = scheduled_mappings(schedule, axes)
+    alike = sharing_table(schedule.program, mappings)
+    assert {row.kind for row in alike if row.array == scalar} == {Sharing.ALL}
+    rows = sharing_table(schedule.program, mappings, copies=copies)
+    own = [row for row in rows if row.array == scalar]
+    assert {(row.kind, row.kind_alone, row.guard_text) for row in own} == {
+        (Sharing.PRIVATE, Sharing.PRIVATE, "always")
+    }
+    assert all(row.witness is None for row in own)
+    lines = sharing_lines(rows)
+    assert f"  {scalar} is private: every iteration of {copies[scalar]} has a copy" in lines
+    assert not any(f"{scalar} is shared" in line for line in lines)
+
+
+def test_copies_of_a_block_are_shared_by_its_threads() -> None:
+    known = matmul()
+    schedule = Tile(("i", "j"), (8, 8)).apply(Schedule(known, known.schedule))
+    marks = (("i_t", Mark.BLOCK), ("i", Mark.THREAD))
+    marked = replace(schedule, marks=marks, private=(("t", "i_t"), ("u", "i"), ("v", "k")))
+    assert copies_of_threads(marked) == {"u": "i", "v": "k"}

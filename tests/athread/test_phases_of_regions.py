@@ -15,7 +15,8 @@ from kernels.build import system_compiler
 from kernels.corpus import KERNELS, make_inputs, reference
 from loopwright.backends.athread import athread_module
 from loopwright.machines.load_mesh import load_mesh
-from loopwright.planner.mesh_plans import mesh
+from loopwright.planner.mesh_plans import tiled_nests
+from loopwright.planner.mesh_plans.mesh import mesh_planner
 from loopwright.planner.mesh_plans.mesh_tiles import TiledLoop, TileSizes
 from loopwright.runtime.athread_emulator.athread_run import AthreadFault
 
@@ -41,9 +42,9 @@ def largest(loops: Sequence[TiledLoop], *_: object) -> TileSizes | None:
 
 def run(kernel: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Run a kernel with such tiles; the arrays that differ from plain C."""
-    monkeypatch.setattr(mesh, "product_sizes", largest)
+    monkeypatch.setattr(tiled_nests, "product_sizes", largest)
     program, sizes = program_named(kernel), KINDS[kernel]
-    plan, schedule = mesh.mesh_planner(program, SW)
+    plan, schedule = mesh_planner(program, SW)
     assert sum(box.panel is not None for box in schedule.boxes) == 2 * int(kernel[0])
     inputs = make_inputs(KERNELS[kernel], sizes)
     expected = reference(KERNELS[kernel], inputs)

@@ -15,7 +15,8 @@ from kernels.build import system_compiler
 from kernels.corpus import KERNELS, make_inputs, reference
 from loopwright.ir.program import Program
 from loopwright.machines.load_mesh import load_mesh
-from loopwright.planner.mesh_plans import mesh
+from loopwright.planner.mesh_plans import tiled_nests
+from loopwright.planner.mesh_plans.mesh import mesh_planner
 from loopwright.planner.mesh_plans.mesh_tiles import TiledLoop, TileSizes
 from loopwright.runtime.athread_emulator.athread_run import AthreadFault
 from loopwright.transform.plan import Plan
@@ -48,9 +49,9 @@ def planned(choice: str, monkeypatch: pytest.MonkeyPatch) -> tuple[Program, Plan
         sizes = dict(zip(names, tiles, strict=True))
         return TileSizes(sizes, {names[2]: window}, 1.0, cuts)
 
-    monkeypatch.setattr(mesh, "product_sizes", chosen)
+    monkeypatch.setattr(tiled_nests, "product_sizes", chosen)
     program = program_named("gemm")
-    plan, schedule = mesh.mesh_planner(program, SW)
+    plan, schedule = mesh_planner(program, SW)
     assert sum(box.panel is not None for box in schedule.boxes) == 2
     assert sum(step.kind == "tile_within" for step in plan.steps) == bool(any(strips))
     return program, plan

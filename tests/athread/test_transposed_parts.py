@@ -19,7 +19,8 @@ from loopwright.ir.mesh_machine import MeshMachine
 from loopwright.ir.visit import statements
 from loopwright.lower.passes import lower_schedule
 from loopwright.machines.load_mesh import load_mesh
-from loopwright.planner.mesh_plans import mesh
+from loopwright.planner.mesh_plans import tiled_nests
+from loopwright.planner.mesh_plans.mesh import mesh_planner
 from loopwright.planner.mesh_plans.mesh_cover import tile_cover
 from loopwright.planner.mesh_plans.mesh_tiles import TiledLoop, TileSizes
 
@@ -53,9 +54,9 @@ def test_bits_of_plain_c(
         names = [loop.name for loop in loops]
         return TileSizes(dict(zip(names, tiles, strict=True)), {names[2]: window}, 1.0)
 
-    monkeypatch.setattr(mesh, "product_sizes", chosen)
+    monkeypatch.setattr(tiled_nests, "product_sizes", chosen)
     program = program_named(name)
-    plan, schedule = mesh.mesh_planner(program, machine)
+    plan, schedule = mesh_planner(program, machine)
     everything = list(statements(lower_schedule(schedule).body))
     turned = {s.target for s in everything if isinstance(s, MeshBroadcast) and s.source == s.target}
     assert len(turned) == (1 if name == "syrk" else 2)

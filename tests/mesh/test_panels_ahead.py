@@ -24,7 +24,8 @@ from loopwright.ir.text import nest_text
 from loopwright.ir.visit import statements
 from loopwright.lower.passes import lower_schedule
 from loopwright.machines.load_mesh import load_mesh
-from loopwright.planner.mesh_plans import mesh
+from loopwright.planner.mesh_plans import tiled_nests
+from loopwright.planner.mesh_plans.mesh import mesh_planner
 from loopwright.planner.mesh_plans.mesh_tiles import TiledLoop, TileSizes
 from loopwright.runtime.athread_emulator.athread_run import AthreadFault
 from loopwright.transform.plan import Plan, apply_plan
@@ -61,9 +62,9 @@ def planned(
         names = [loop.name for loop in loops]
         return TileSizes(dict(zip(names, TILES[name], strict=True)), {names[2]: 8}, 1.0)
 
-    monkeypatch.setattr(mesh, "product_sizes", chosen)
+    monkeypatch.setattr(tiled_nests, "product_sizes", chosen)
     program = program_of_extents(name, **extents) if extents else program_named(name)
-    plan, _ = mesh.mesh_planner(program, SW)
+    plan, _ = mesh_planner(program, SW)
     return program, plan
 
 

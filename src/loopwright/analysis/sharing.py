@@ -14,7 +14,7 @@ Theorems 1 and 2 of `sharing_conditions` are tried first; what they cannot tell 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from enum import Enum
 from functools import reduce
@@ -30,13 +30,17 @@ from loopwright.analysis.sharing_conditions import (
 )
 from loopwright.analysis.thread_mapping import ThreadMapping
 from loopwright.ir.islkit import context, isl
+from loopwright.ir.loops import Mark
 from loopwright.ir.program import Access, Program
+from loopwright.ir.schedule import Schedule
+from loopwright.ir.schedule_tree import bands, nodes_of, path_to
 from loopwright.lazy_dataclass import dataclass
 
 __all__ = [
     "ElementSharing",
     "SharedElement",
     "Sharing",
+    "copies_of_threads",
     "find_sharing",
     "shared_element",
 ]
@@ -66,7 +70,7 @@ class ElementSharing:
     axes: tuple[str, ...]  # along which threads differ that use one of them, through any access
     alone: tuple[str, ...]  # the same, through this access only: Theorem 1's question
     shared: isl.Set  # [params, block] -> { A[e] : reached by the access, used by several threads }
-    rule: str  # what decided: "Theorem 2", "Remark 2" or "exact"
+    rule: str  # what decided: "Theorem 2", "Remark 2", "private copies" or "exact"
 
     @property
     def kind(self) -> Sharing:
@@ -88,18 +92,34 @@ class ElementSharing:
         return not self.axes
 
 
+def copies_of_threads(schedule: Schedule) -> dict[str, str]:
+    """The arrays of which every thread has copies, by the loop whose iterations have one each.
+
+    Copies of a loop with loops of threads inside belong to a block: its threads share them.
+    """
+    root = nodes_of(schedule)
+    found: dict[str, str] = {}
+    for array, loop in schedule.private:
+        inside = [inner for band in path_to(root, loop)[-1:] for inner in bands(band.child)]
+        if not any(schedule.mark(inner.loop) is Mark.THREAD for inner in inside):
+            found[array] = loop
+    return found
+
+
 def find_sharing(
     program: Program,
     mapping: ThreadMapping,
     where: isl.Set | None = None,
     *,
+    copied: Collection[str] = (),
     exact_only: bool = False,
 ) -> tuple[ElementSharing, ...]:
     """The sharing of the elements of every access of a kernel, in the order of block_accesses.
 
-    `where` restricts parameters and block coordinates. With `exact_only` the conditions are not
-    tried. All accesses of an array in the block count, reads and writes alike: of an array that is
-    only read, these are its reads. Whoever calls this bounds the work by a quota (ADR 8).
+    `where` restricts parameters and block coordinates. Every thread has copies of its own of the
+    arrays that are `copied` (`copies_of_threads`). With `exact_only` the conditions are not tried.
+    All accesses of an array in the block count, reads and writes alike: of an array that is only
+    read, these are its reads. Whoever calls this bounds the work by a quota (ADR 8).
     """
     accesses = block_accesses(program, mapping, where)
     by_array: dict[str, tuple[isl.Set, ...]] = {}
@@ -107,6 +127,9 @@ def find_sharing(
 
     def decide(access: BlockAccess) -> ElementSharing:
         reached = access.elements.range()
+        if access.array in copied:
+            nothing = isl.Set.empty(reached.get_space())
+            return ElementSharing(access, (), (), nothing, "private copies")
         if not exact_only:
             verdict = is_private(access, accesses)
             if verdict.answer is Answer.YES:

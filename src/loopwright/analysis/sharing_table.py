@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from loopwright.analysis.sharing import (
     SharedElement,
@@ -52,6 +53,7 @@ class AccessSharing:
     broadcast: bool | None  # lanes of a warp access one element at a time; None: not known
     stride: Expr | None  # elements from one lane to the next; None: not constant
     warp: WarpAccess | None  # the addresses of one warp, at the sizes of the table
+    copied_in: str = ""  # the loop whose iterations have copies of the array, in their thread
 
     @property
     def sectors(self) -> int | None:
@@ -64,20 +66,28 @@ def sharing_table(
     mappings: Iterable[ThreadMapping],
     where: isl.Set | None = None,
     sizes: Mapping[str, int] | None = None,
+    copies: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[AccessSharing, ...]:
     """Every access of every kernel, the write of a statement before its reads.
 
     `where` restricts parameters and block coordinates; `sizes` are those that sectors are counted
-    at, by default the likely ones.
+    at, by default the likely ones. `copies` are the arrays of which threads have copies, by loops
+    (`copies_of_threads`).
     """
     sizes = {**likely_sizes(program), **(sizes or {})}
-    return tuple(row for mapping in mappings for row in _rows(program, mapping, where, sizes))
+    return tuple(
+        row for mapping in mappings for row in _rows(program, mapping, where, sizes, copies)
+    )
 
 
 def _rows(
-    program: Program, mapping: ThreadMapping, where: isl.Set | None, sizes: Mapping[str, int]
+    program: Program,
+    mapping: ThreadMapping,
+    where: isl.Set | None,
+    sizes: Mapping[str, int],
+    copies: Mapping[str, str],
 ) -> Iterator[AccessSharing]:
-    found = find_sharing(program, mapping, where)
+    found = find_sharing(program, mapping, where, copied=copies)
     accesses = [sharing.access for sharing in found]
     done: dict[tuple[str, str], AccessSharing] = {}  # a write often has a read like it
     for sharing in found:
@@ -103,6 +113,7 @@ def _rows(
             is_broadcast(mapping, access),
             None if step is None else lane_stride(program, access, step),
             warp_access(program, mapping, access, sizes),
+            copies.get(access.array, ""),
         )
         done[access.statement.name, text] = row
         yield row
@@ -123,6 +134,8 @@ def sharing_lines(rows: Sequence[AccessSharing]) -> list[str]:
         own = [row for row in rows if row.kernel == kernel]
         lines.append(f"kernel {kernel}")
         lines += (f"  {line}" for line in table_lines([_HEAD, *map(_cells, own)]))
+        for array, loop in {row.array: row.copied_in for row in own if row.copied_in}.items():
+            lines.append(f"  {array} is private: every iteration of {loop} has a copy")
         for row in {row.text: row for row in own if row.witness is not None}.values():
             if row.guard_text != "never":
                 lines.append(f"  {row.text} is private where {row.guard_text}")
@@ -131,6 +144,11 @@ def sharing_lines(rows: Sequence[AccessSharing]) -> list[str]:
 
 
 def _cells(row: AccessSharing) -> tuple[str, ...]:
+    memory = (
+        {None: "?", True: "yes", False: "no"}[row.broadcast],
+        "?" if row.stride is None else expr_text(row.stride),
+        "?" if row.sectors is None else str(row.sectors),
+    )
     return (
         row.statement,
         row.text,
@@ -138,7 +156,6 @@ def _cells(row: AccessSharing) -> tuple[str, ...]:
         row.kind.value,
         row.kind_alone.value,
         row.guard_text if row.guard_text in ("always", "never") else "in some blocks",
-        {None: "?", True: "yes", False: "no"}[row.broadcast],
-        "?" if row.stride is None else expr_text(row.stride),
-        "?" if row.sectors is None else str(row.sectors),
+        # What warps transfer from memory: of copies that a thread has, nothing.
+        *(("-",) * len(memory) if row.copied_in else memory),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from math import prod
 
+from loopwright.analysis.sharing import copies_of_threads
 from loopwright.analysis.sharing_table import sharing_lines, sharing_table
 from loopwright.analysis.size_estimates import likely_trips
 from loopwright.analysis.thread_mapping import ThreadMapping, scheduled_mappings, statements_of
@@ -186,7 +187,8 @@ def _table(schedule: Schedule, mapping: ThreadMapping) -> list[str]:
         return [f"which threads share elements is too hard to analyse: {error}"]
 
     def lines() -> list[str]:
-        return sharing_lines(sharing_table(schedule.program, [mapping]))[1:]
+        copies = copies_of_threads(schedule)
+        return sharing_lines(sharing_table(schedule.program, [mapping], copies=copies))[1:]
 
     return [line.removeprefix("  ") for line in bounded(lines, too_hard, _QUOTA)]
 

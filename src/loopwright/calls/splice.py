@@ -41,8 +41,7 @@ from loopwright.lower.buffers import contiguous, row_major
 from loopwright.lower.grid_nests.split_kernels import split_kernels
 from loopwright.lower.origins import origins
 from loopwright.pipeline import Compilation, TooHard, compile_program
-from loopwright.planner.mesh_plans.mesh import mesh_planner
-from loopwright.planner.planners import Planner, unchanged_planner
+from loopwright.planner.planners import GivenPlan, Planner, unchanged_planner
 from loopwright.targets import TARGETS, MachineKind, mesh_function, tells_more, told_to_c
 from loopwright.transform.isl_yaml import schedule_yaml
 from loopwright.transform.plan import Plan, initial_schedule
@@ -109,7 +108,7 @@ def optimise_region(
         function = _host_function(file, region, found.schedule.program, found.nest)
         return _calling(file, region, found, function, None, target, assume_disjoint)
     if isinstance(machine, MeshMachine):
-        return _on_mesh(file, region, found, machine, target, assume_disjoint)
+        return _on_mesh(file, region, found, machine, planner, target, assume_disjoint)
     dialect = TARGETS[target].dialect
     assert dialect is not None, "a region is replaced by C"
     assert isinstance(machine, Machine)
@@ -284,6 +283,7 @@ def _on_mesh(
     region: CRegion,
     found: Compilation,
     machine: MeshMachine,
+    planner: Planner,
     target: str,
     assume_disjoint: bool,
 ) -> Optimised:
@@ -292,7 +292,7 @@ def _on_mesh(
     host = _host_function(file, region, found.schedule.program, found.nest, has_kernels=False)
     mesh = mesh_function(found.program, found.schedule.program, found.nest, machine, host)
     if mesh is None:
-        return Optimised(region, *made, None, _why_serial(found.program, machine))
+        return Optimised(region, *made, None, _why_serial(found.program, machine, planner))
     return _calling(file, region, found, host, mesh, target, assume_disjoint)
 
 
@@ -316,10 +316,12 @@ def _calling(
     return Optimised(region, *made, text, function=function, mesh=mesh, overlap=test)
 
 
-def _why_serial(program: Program, machine: MeshMachine) -> str:
-    """Why no loop of a program is dealt out to cores."""
+def _why_serial(program: Program, machine: MeshMachine, planner: Planner) -> str:
+    """Why a planner deals no loop of a program out to cores."""
+    if isinstance(planner, GivenPlan):
+        return "the plan maps no loop to cores"
     roomy = replace(machine, scratchpad_bytes=_ROOMY)
-    if mesh_planner(program, roomy)[1].mesh is None:
+    if planner(program, roomy, 1)[1].mesh is None:
         return "no parallel loop was found"
     return f"no tile fits into the {machine.scratchpad_bytes} bytes of LDM of {machine.name}"
 

@@ -270,14 +270,17 @@ def _planners(args: argparse.Namespace, file: CFile, machine: AnyMachine) -> lis
     count = len(file.regions)
     if args.threads is not None and not isinstance(machine, MeshMachine):
         raise UsageError("--threads is for target 'athread'", found=f"--target {args.target}")
-    if args.load_schedule is not None:
-        return loaded_planners(_read(args.load_schedule), count)
-    if args.plan is not None:
-        return [given_planner(plan) for plan in plans_from_text(_read(args.plan), count)]
-    if args.tile is not None:
-        return [tile_planner(_sizes(args.tile))] * count
+    mesh = None
     if args.threads is not None and isinstance(machine, MeshMachine):
-        return [mesh_planner_of(mesh_shape(args.threads, machine))] * count
+        mesh = mesh_shape(args.threads, machine)
+    if args.load_schedule is not None:
+        return loaded_planners(_read(args.load_schedule), count, mesh)
+    if args.plan is not None:
+        return [given_planner(plan, mesh) for plan in plans_from_text(_read(args.plan), count)]
+    if args.tile is not None:
+        return [tile_planner(_sizes(args.tile), mesh)] * count
+    if mesh is not None:
+        return [mesh_planner_of(mesh)] * count
     return [gpu_planner_of(args) or TARGETS[args.target].planner] * count
 
 

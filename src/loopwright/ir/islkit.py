@@ -67,7 +67,7 @@ _MOST_DIVISIONS = 3  # of a piece of a set that isl searches
 _local = threading.local()
 
 
-class NotAffine(Exception):  # noqa: N818, names what was found
+class NotAffine(ValueError):  # noqa: N818, names what was found
     """Raised with the offending sub-expression when an expression is not (quasi-)affine."""
 
     def __init__(self, expr: Expr) -> None:

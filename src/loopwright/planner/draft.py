@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 from loopwright.diagnostics import IllegalStep
-from loopwright.faults import FAULTS, survive
-from loopwright.ir.islkit import GaveUp, bounded
-from loopwright.ir.program import Program, Role
+from loopwright.ir.program import Role
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.schedule_tree import Band, bands, nodes_of
-from loopwright.log import log
 from loopwright.transform.apply import apply_step
 from loopwright.transform.privatize import Privatize
 from loopwright.transform.schedule_legality import accessors
 from loopwright.transform.step import Step
 
-__all__ = ["Draft", "tried"]
+__all__ = ["Draft"]
 
 
 class Draft:
@@ -81,19 +76,3 @@ class Draft:
             steps = (Privatize(array.name, loop) for loop in reversed(loops))
             found += next(([step] for step in steps if self.reach(step) is not None), [])
         return found
-
-
-def tried(
-    plan: Callable[[], Sequence[Step]], program: Program, what: str, quota: int
-) -> Sequence[Step]:
-    """The steps of a planner; none where it gives up or fails."""
-
-    def gave_up(error: GaveUp) -> Sequence[Step]:
-        log("plan", lambda: f"the {what} of '{program.name}' is given up: {error}")
-        return ()
-
-    try:
-        return bounded(plan, gave_up, quota)
-    except FAULTS as error:
-        survive(error, f"{what} of '{program.name}'")
-        return ()

@@ -18,16 +18,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TypeAlias
 
-from loopwright.faults import FAULTS
 from loopwright.ir.islkit import GaveUp, bounded
 from loopwright.ir.machine import Machine
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.lazy_dataclass import dataclass
-from loopwright.log import log
 from loopwright.planner.draft import Draft
+from loopwright.planner.guard import OnFault, guarded
 from loopwright.planner.loop_plans.affine import plan_marks, plan_order
 from loopwright.planner.loop_plans.closures import plan_closures
 from loopwright.planner.loop_plans.crowded_loops import plan_crowded_loops
@@ -44,10 +42,7 @@ from loopwright.transform.plan import Plan
 from loopwright.transform.schedule_legality import initial_schedule, restarted
 from loopwright.transform.step import Step
 
-__all__ = ["ComposedPlan", "OnFault", "composed_plan", "default_plan", "extend_plan"]
-
-# Told the fault of a planner and where it came up: returns if the plan is to go on without it.
-OnFault: TypeAlias = Callable[[Exception, str], None]
+__all__ = ["ComposedPlan", "composed_plan", "default_plan", "extend_plan"]
 
 _PLANNERS = (
     plan_closures,
@@ -118,9 +113,8 @@ def composed_plan(
     program = start.program
     draft = Draft(start)
 
-    def without(planner: str, before: Draft, error: GaveUp) -> Draft:
+    def without(before: Draft) -> Draft:
         nonlocal start
-        log("plan", lambda: f"{planner} gave up on '{program.name}': {error}")
         start, made = _retraced(start, tuple(before.steps))
         return made
 
@@ -128,15 +122,14 @@ def composed_plan(
         if draft.schedule.closure is not None:
             break
         chosen = _FOR_TEXT.get(planner, planner) if text else planner
-        try:
-            draft = bounded(
-                partial(_extended, draft, chosen, machine, parallel=parallel),
-                partial(without, planner.__name__, draft),
-                _QUOTAS.get(planner, _QUOTA),
-            )
-        except FAULTS as error:
-            on_fault(error, f"{planner.__name__} of '{program.name}'")
-            start, draft = _retraced(start, tuple(draft.steps))
+        draft = guarded(
+            partial(_extended, draft, chosen, machine, parallel=parallel),
+            partial(without, draft),
+            planner.__name__,
+            program,
+            _QUOTAS.get(planner, _QUOTA),
+            on_fault,
+        )
     return ComposedPlan(Plan(tuple(draft.steps)), draft.schedule, start)
 
 

@@ -28,8 +28,7 @@ from functools import partial
 
 from loopwright.analysis.size_estimates import bounded_sizes, likely_sizes, other_shapes
 from loopwright.diagnostics import UsageError
-from loopwright.faults import FAULTS, survive
-from loopwright.ir.islkit import bounded
+from loopwright.faults import survive
 from loopwright.ir.loops import Mark
 from loopwright.ir.machine import Machine
 from loopwright.ir.program import Program
@@ -38,7 +37,8 @@ from loopwright.lazy_dataclass import dataclass
 from loopwright.log import log
 from loopwright.planner.cost.schedule_cost import schedule_seconds
 from loopwright.planner.draft import Draft
-from loopwright.planner.generic import OnFault, composed_plan, extend_plan
+from loopwright.planner.generic import composed_plan, extend_plan
+from loopwright.planner.guard import OnFault, guarded
 from loopwright.planner.loop_plans.fetches import plan_fetches
 from loopwright.planner.loop_plans.short_loops import has_short_loops
 from loopwright.planner.loop_plans.stencils import plan_alignment, plan_stencils
@@ -377,14 +377,11 @@ def expected_seconds(
     text: bool = False,
 ) -> float:
     """Seconds that a schedule is expected to take; NaN where nobody knows."""
+    price = partial(schedule_seconds, schedule, machine, sizes, threads, text=text)
     try:
-        price = partial(schedule_seconds, schedule, machine, sizes, threads, text=text)
-        return bounded(price, lambda _: math.nan, _QUOTA)
+        return guarded(price, lambda: math.nan, "the price", schedule.program, _QUOTA)
     except UsageError:
         return math.nan  # the machine's table has no such operation
-    except FAULTS as error:
-        survive(error, f"the price of '{schedule.program.name}'")
-    return math.nan
 
 
 def _extended(
@@ -397,11 +394,7 @@ def _extended(
         draft.take(*planner(schedule, machine))
         return Plan(tuple(draft.steps)), draft.schedule
 
-    try:
-        return bounded(taken, lambda _: (Plan(()), schedule), _QUOTA)
-    except FAULTS as error:
-        survive(error, f"the marks of '{schedule.program.name}'")
-    return Plan(()), schedule
+    return guarded(taken, lambda: (Plan(()), schedule), "the marks", schedule.program, _QUOTA)
 
 
 def _finished(

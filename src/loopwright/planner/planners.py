@@ -14,18 +14,21 @@ from functools import partial
 from typing import Any, NoReturn, TypeAlias
 
 from loopwright.diagnostics import IllegalStep, UsageError, WrongTypeError
-from loopwright.faults import FAULTS, survive
+from loopwright.faults import survive
 from loopwright.ir.gpu_machine import GpuMachine
 from loopwright.ir.islkit import ISL_QUOTA, GaveUp, bounded
 from loopwright.ir.machine import Machine
 from loopwright.ir.mesh_machine import MeshMachine
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
+from loopwright.lazy_dataclass import dataclass
 from loopwright.log import log
 from loopwright.planner.draft import Draft
 from loopwright.planner.generic import default_plan, extend_plan
 from loopwright.planner.grid_plans.grid_layout import plan_grid_layout
 from loopwright.planner.grid_plans.grid_staging import plan_grid_registers, plan_grid_staging
+from loopwright.planner.guard import guarded
+from loopwright.planner.mesh_plans.mesh import plan_given_order
 from loopwright.planner.plan_choice import choose_plan
 from loopwright.planner.source_order import source_order
 from loopwright.transform.interchange import open_chains
@@ -36,6 +39,7 @@ from loopwright.transform.step import Step, Text
 from loopwright.transform.tiling import Tile
 
 __all__ = [
+    "GivenPlan",
     "Planner",
     "checked_plan",
     "given_planner",
@@ -53,6 +57,7 @@ __all__ = [
 
 # Of a program, the machine that its code is for (of the kind that the target takes), and the number
 # of threads that will run it.
+AnyMachine: TypeAlias = Machine | GpuMachine | MeshMachine
 Planner: TypeAlias = Callable[[Program, Any, int], tuple[Plan, Schedule]]
 
 
@@ -64,12 +69,13 @@ def model_planner(
     `text`: it is to be printed as C. Planners keep to quotas of their own. When isl gives up on
     what they have found together, the program runs in the order it was written.
     """
-    try:
-        chosen = choose_plan(program, machine, threads, text=text)
-    except FAULTS as error:
-        survive(error, f"the plan of '{program.name}'")
-        return source_order(program, machine, threads)
-    return chosen.plan, chosen.schedule
+
+    def chosen() -> tuple[Plan, Schedule]:
+        found = choose_plan(program, machine, threads, text=text)
+        return found.plan, found.schedule
+
+    plainly = partial(source_order, program, machine, threads)
+    return guarded(chosen, plainly, "the plan", program, None)
 
 
 def text_planner(program: Program, machine: Machine, threads: int) -> tuple[Plan, Schedule]:
@@ -94,25 +100,27 @@ def tell_gave_up(program: Program, error: GaveUp) -> None:
 
 
 def _marks_or_none(
-    schedule: Schedule, machine: Machine | GpuMachine, threads: int
+    schedule: Schedule, machine: AnyMachine, threads: int, mesh: tuple[int, int] | None
 ) -> tuple[Step, ...]:
-    """Threads and vectors for the loops of `schedule`, or a grid; no steps where planners fail."""
-    name = schedule.program.name
+    """Threads and vectors for the loops of `schedule`, or a grid, or the cores of a mesh.
 
-    def no_marks(error: GaveUp) -> tuple[Step, ...]:
-        log("plan", lambda: f"the loops of '{name}' get no marks: isl gave up, {error}")
-        return ()
-
+    No steps where planners fail. `mesh` are rows and columns of cores; None for all of them.
+    """
     mark: Callable[[], tuple[Step, ...]]
-    try:
-        if isinstance(machine, GpuMachine):
-            mark = partial(_grid_marks, schedule, machine)
-        else:
-            mark = partial(extend_plan, schedule, machine, parallel=threads > 1)
-        return bounded(mark, no_marks, ISL_QUOTA)
-    except FAULTS as error:
-        survive(error, f"the marks of '{name}'")
-    return ()
+    if isinstance(machine, GpuMachine):
+        mark = partial(_grid_marks, schedule, machine)
+    elif isinstance(machine, MeshMachine):
+        shape = mesh or (machine.rows, machine.columns)
+        return guarded(
+            partial(plan_given_order, schedule, machine, shape),
+            tuple,
+            "the marks",
+            schedule.program,
+            None,
+        )
+    else:
+        mark = partial(extend_plan, schedule, machine, parallel=threads > 1)
+    return guarded(mark, tuple, "the marks", schedule.program, ISL_QUOTA)
 
 
 def _grid_marks(schedule: Schedule, machine: GpuMachine) -> tuple[Step, ...]:
@@ -134,29 +142,39 @@ def checked_plan(plan: object) -> Plan:
     return plan
 
 
-def given_planner(plan: Plan) -> Planner:
-    """The steps of a plan for the loops of a program, each of which must be legal.
+@dataclass(frozen=True, slots=True)
+class GivenPlan:
+    """A planner: the steps of a plan for the loops of a program, each of which must be legal.
 
     A whole contraction has no loops in a nest: its kernel takes offset tables of a call.
     """
 
-    def planned(program: Program, machine: Machine, threads: int) -> tuple[Plan, Schedule]:
+    plan: Plan
+    mesh: tuple[int, int] | None = None  # rows and columns of cores that were asked for
+
+    def __call__(
+        self, program: Program, machine: AnyMachine, threads: int = 1
+    ) -> tuple[Plan, Schedule]:
         def too_hard(error: GaveUp) -> NoReturn:
             reason = f"the plan of '{program.name}' is too hard to check"
             raise UsageError(reason, found=str(error)) from error
 
-        schedule = bounded(lambda: apply_plan(program, plan), too_hard)
+        schedule = bounded(lambda: apply_plan(program, self.plan), too_hard)
         _require_machine(program, schedule, machine)
+        _require_mesh(program, schedule, self.mesh)
         if schedule.whole_contraction is not None:
             raise UsageError(
                 f"a plan for the loops of '{program.name}' cannot take out the whole of them",
-                found=str(plan),
+                found=str(self.plan),
                 hint="contract for three loops of it, or the plan 'model', by which a function of "
                 "C that is one contraction runs as its kernel",
             )
-        return plan, schedule
+        return self.plan, schedule
 
-    return planned
+
+def given_planner(plan: Plan, mesh: tuple[int, int] | None = None) -> Planner:
+    """The planner of a plan; `mesh`, where it is not None, must be the plan's rows and columns."""
+    return GivenPlan(plan, mesh)
 
 
 def repeated_planner(plan: Plan) -> Planner:
@@ -198,6 +216,18 @@ def _require_machine(program: Program, schedule: Schedule, machine: object) -> N
             )
 
 
+def _require_mesh(program: Program, schedule: Schedule, mesh: tuple[int, int] | None) -> None:
+    """Refuse a plan that is for other rows and columns of cores than were asked for."""
+    if mesh is None or schedule.mesh is None or schedule.mesh == mesh:
+        return
+    planned, asked = ("{}x{}".format(*shape) for shape in (schedule.mesh, mesh))
+    raise UsageError(
+        f"the plan of '{program.name}' is for {planned} cores",
+        found=f"--threads {asked}",
+        hint=f"--threads {planned}, or a plan that was made with --threads {asked}",
+    )
+
+
 def plans_text(plans: Sequence[Plan]) -> str:
     """Plans of the regions of a file as JSON: of one region the plan, of several a list."""
     texts = [plan.dumps() for plan in plans]
@@ -217,11 +247,12 @@ def plans_from_text(text: str, count: int) -> list[Plan]:
     return plans
 
 
-def tile_planner(sizes: Sequence[int]) -> Planner:
+def tile_planner(sizes: Sequence[int], mesh: tuple[int, int] | None = None) -> Planner:
     """Tiles of given sizes for every nest of loops that allows them, then the usual marks.
 
     Of a nest the longest run of loops that may be tiled is, outermost first; a nest of more loops
-    than sizes is tiled in its outermost ones. Raises UsageError when no loops can be tiled.
+    than sizes is tiled in its outermost ones. Raises UsageError when no loops can be tiled. On a
+    mesh the cores take the tiles: of `mesh` rows and columns, or all that there are.
     """
 
     def first(program: Program) -> tuple[Step, ...]:
@@ -230,13 +261,14 @@ def tile_planner(sizes: Sequence[int]) -> Planner:
             raise UsageError(f"no loops of '{program.name}' can be tiled", reason)
         return steps
 
-    return partial(_marked, first)
+    return partial(_marked, first, mesh)
 
 
-def loaded_planners(text: str, count: int) -> list[Planner]:
+def loaded_planners(text: str, count: int, mesh: tuple[int, int] | None = None) -> list[Planner]:
     """Schedule trees in YAML, one document per region, each followed by the usual marks.
 
-    A tree that is not legal is refused with the pair of instances that forbids it.
+    A tree that is not legal is refused with the pair of instances that forbids it. `mesh` as in
+    `tile_planner`.
     """
     documents = [part for part in re.split(r"^---[ \t]*$", text, flags=re.MULTILINE) if _says(part)]
     if len(documents) != count:
@@ -249,7 +281,7 @@ def loaded_planners(text: str, count: int) -> list[Planner]:
     def tree(document: str, program: Program) -> tuple[Step, ...]:
         return (Reschedule(Text(document)),)
 
-    return [partial(_marked, partial(tree, part)) for part in documents]
+    return [partial(_marked, partial(tree, part), mesh) for part in documents]
 
 
 def _says(document: str) -> bool:
@@ -260,16 +292,17 @@ def _says(document: str) -> bool:
 
 def _marked(
     first: Callable[[Program], tuple[Step, ...]],
+    mesh: tuple[int, int] | None,
     program: Program,
-    machine: Machine | GpuMachine,
+    machine: AnyMachine,
     threads: int,
 ) -> tuple[Plan, Schedule]:
-    """The user's steps, then vectors and threads for the loops they leave."""
+    """The user's steps, then what runs the loops they leave: vectors and threads, or cores."""
 
     def marked() -> tuple[Plan, Schedule]:
         steps = first(program)
         schedule = apply_plan(program, steps)
-        marks = _marks_or_none(schedule, machine, threads)
+        marks = _marks_or_none(schedule, machine, threads, mesh)
         return Plan((*steps, *marks)), apply_steps(schedule, marks)
 
     def too_hard(error: GaveUp) -> NoReturn:

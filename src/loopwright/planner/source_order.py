@@ -14,14 +14,12 @@ order, as those of any plan do without `reassoc`, and machine code has the same 
 
 from __future__ import annotations
 
-from loopwright.faults import FAULTS, survive
-from loopwright.ir.islkit import GaveUp, bounded
 from loopwright.ir.machine import Machine
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.schedule_tree import Band, Leaf, Node, bands, nodes_of
-from loopwright.log import log
 from loopwright.planner.draft import Draft
+from loopwright.planner.guard import guarded
 from loopwright.planner.loop_plans.affine import mark_simd, promote_to_registers
 from loopwright.transform.loop_marks import Parallel
 from loopwright.transform.plan import Plan, initial_schedule
@@ -41,8 +39,7 @@ def source_order(
     program's initial schedule, with what is known of it.
     """
 
-    def unmarked(error: GaveUp) -> tuple[Plan, Schedule]:
-        log("plan", lambda: f"the source order of '{program.name}' gets no marks: {error}")
+    def unmarked() -> tuple[Plan, Schedule]:
         return Plan(()), initial_schedule(program)
 
     def marked() -> tuple[Plan, Schedule]:
@@ -54,11 +51,7 @@ def source_order(
         promote_to_registers(draft)
         return Plan(tuple(draft.steps)), draft.schedule
 
-    try:
-        return bounded(marked, unmarked, _QUOTA)
-    except FAULTS as error:
-        survive(error, f"the source order of '{program.name}'")
-    return Plan(()), initial_schedule(program)
+    return guarded(marked, unmarked, "the source order", program, _QUOTA)
 
 
 def _share_out(draft: Draft, node: Node, depth: int) -> None:

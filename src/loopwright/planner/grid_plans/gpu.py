@@ -18,12 +18,9 @@ from collections.abc import Callable
 from functools import partial
 
 from loopwright.diagnostics import UsageError
-from loopwright.faults import FAULTS, survive
 from loopwright.ir.gpu_machine import GpuMachine
-from loopwright.ir.islkit import GaveUp, bounded
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
-from loopwright.log import log
 from loopwright.planner.draft import Draft
 from loopwright.planner.grid_plans.grid_closures import plan_grid_closure
 from loopwright.planner.grid_plans.grid_contractions import plan_grid_contractions
@@ -32,6 +29,7 @@ from loopwright.planner.grid_plans.grid_order import plan_grid_order
 from loopwright.planner.grid_plans.grid_reductions import plan_grid_reductions
 from loopwright.planner.grid_plans.grid_staging import plan_grid_registers, plan_grid_staging
 from loopwright.planner.grid_plans.grid_stencils import plan_grid_stencil
+from loopwright.planner.guard import guarded
 from loopwright.transform.plan import Plan
 from loopwright.transform.register_limits import CapRegisters, KeepInMemory
 from loopwright.transform.schedule_legality import initial_schedule
@@ -81,21 +79,24 @@ def gpu_planner(
     for planner in _PLANNERS:
         if draft.schedule.closure is not None or draft.schedule.time_tiles is not None:
             break
-        name = planner.__name__
         own = {"atomics": atomics} if planner is plan_grid_reductions else {}
-        try:
-            steps = bounded(
-                partial(planner, draft.schedule, machine, **own),
-                partial(_gave_up, name, program),
-                _QUOTA,
-            )
-        except FAULTS as error:
-            survive(error, f"{name} of '{program.name}'")
-            continue
-        draft.take(*steps)
+        find = partial(planner, draft.schedule, machine, **own)
+        draft = guarded(
+            partial(_extended, draft, find),
+            partial(_same, draft),
+            planner.__name__,
+            program,
+            _QUOTA,
+        )
     return Plan(tuple(draft.steps)), draft.schedule
 
 
-def _gave_up(planner: str, program: Program, error: GaveUp) -> tuple[Step, ...]:
-    log("plan", lambda: f"{planner} gave up on '{program.name}': {error}")
-    return ()
+def _extended(draft: Draft, find: Callable[[], tuple[Step, ...]]) -> Draft:
+    """A draft with the steps that a planner finds, if they are legal."""
+    made = draft.copy()
+    made.take(*find())
+    return made
+
+
+def _same(draft: Draft) -> Draft:
+    return draft

@@ -1,87 +1,53 @@
 """The plan of an affine program for a mesh of cores with scratchpads.
 
-    stencils  in overlapped tiles of some time steps (planner/mesh_plans/mesh_stencils)
+    stencil   the whole program in overlapped tiles of some time steps (mesh_stencils)
     memory    of values that keep loops from being parallel or tiled (mesh_memory)
-    order     parallel loops outermost (planner/grid_plans/grid_order)
+    values    gathered in the memory that they come from (mesh_kept)
+    order     parallel loops outermost (planner/grid_plans/grid_order), then along kept values
+    sums      passes over rows, and sums that are handed from core to core (mesh_sums)
     nests     for each: tiles by the DMA model (mesh_tiles), one or two loops of tiles dealt
               out to cores, every array staged at the innermost loop of tiles that changes its box
+    copies    arrays that cores read in place
 
-Two neighbours that use the same boxes run their tiles together. Where some access finds no box,
-serial loops are tried with tiles of one iteration: rows that are written and rows that are read
-then lie apart.
+Each planner keeps to a quota of isl operations; what is too hard for one is left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import field
+from collections.abc import Callable
+from dataclasses import field, replace
 from functools import partial
-from math import prod
 
-from loopwright.analysis.across_lanes import is_across_lanes
-from loopwright.analysis.scratchpad_boxes import accesses_in
-from loopwright.analysis.size_estimates import (
-    band_trips,
-    bounded_sizes,
-    coefficients,
-    likely_trips,
-)
-from loopwright.ir.access_names import NamedAccess
 from loopwright.ir.islkit import bounded
-from loopwright.ir.loops import Mark
 from loopwright.ir.mesh_machine import MeshMachine
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
-from loopwright.ir.schedule_tree import (
-    Band,
-    Leaf,
-    Node,
-    bands,
-    moved_by,
-    nodes_of,
-    path_to,
-    perfect_nest,
-)
-from loopwright.ir.schedule_tree import Sequence as InOrder
+from loopwright.ir.schedule_tree import nodes_of
 from loopwright.lazy_dataclass import dataclass
-from loopwright.planner.draft import Draft, tried
+from loopwright.planner.draft import Draft
 from loopwright.planner.grid_plans.grid_order import plan_parallel_order
-from loopwright.planner.mesh_plans.mesh_chains import ChainTools, plan_chain
+from loopwright.planner.guard import guarded
 from loopwright.planner.mesh_plans.mesh_kept import keep_values, put_in_order, values_stay
-from loopwright.planner.mesh_plans.mesh_loops import constant_of, outside_tiles, strips_of
 from loopwright.planner.mesh_plans.mesh_memory import plan_mesh_memory
-from loopwright.planner.mesh_plans.mesh_nest_work import nest_work
-from loopwright.planner.mesh_plans.mesh_outer_loops import joined_body, outer_loops
-from loopwright.planner.mesh_plans.mesh_product_tiles import product_sizes
 from loopwright.planner.mesh_plans.mesh_room import scratchpad_bytes, scratchpad_room
 from loopwright.planner.mesh_plans.mesh_stencils import plan_mesh_stencil
 from loopwright.planner.mesh_plans.mesh_sums import plan_mesh_sums
-from loopwright.planner.mesh_plans.mesh_tiles import (
-    MovedBox,
-    NestWork,
-    TiledLoop,
-    TileSizes,
-    best_sizes,
-    far_cycles,
-)
-from loopwright.planner.mesh_plans.mesh_vectors import phases_of, spilled_bytes
-from loopwright.planner.mesh_plans.mesh_windows import tile_steps, window_loop
-from loopwright.transform.loop_fusion import Fuse
-from loopwright.transform.mesh_mapping import MapToMesh
+from loopwright.planner.mesh_plans.tiled_nests import NEST_QUOTA, Nests
 from loopwright.transform.plan import Plan
-from loopwright.transform.privatize import Privatize
 from loopwright.transform.read_in_place import ReadInPlace
 from loopwright.transform.schedule_legality import initial_schedule
-from loopwright.transform.share_box import ShareBox
 from loopwright.transform.stage_box import StageBox
 from loopwright.transform.step import Step
-from loopwright.transform.tiling import StripMine, Tile
 
-__all__ = ["mesh_planner", "mesh_planner_of", "scratchpad_bytes", "scratchpad_room"]
+__all__ = [
+    "mesh_planner",
+    "mesh_planner_of",
+    "plan_given_order",
+    "scratchpad_bytes",
+    "scratchpad_room",
+]
 
-_QUOTA = 4_000_000  # elementary isl operations for the order
-_NEST_QUOTA = 8_000_000  # for a nest
-_VECTOR = 32  # bytes
+_QUOTA = 4_000_000  # elementary isl operations of a planner
 
 
 def mesh_planner(program: Program, machine: MeshMachine, threads: int = 1) -> tuple[Plan, Schedule]:
@@ -98,501 +64,124 @@ def mesh_planner_of(
     """
 
     def planner(program: Program, machine: MeshMachine, threads: int = 1) -> tuple[Plan, Schedule]:
-        draft = planned(program, machine, keeps=True)
+        draft = _planned(program, machine, shape, keeps=True)
         if not values_stay(draft):
-            draft = planned(program, machine, keeps=False)
+            draft = _planned(program, machine, shape, keeps=False)
         return Plan(tuple(draft.steps)), draft.schedule
-
-    def planned(program: Program, machine: MeshMachine, *, keeps: bool) -> Draft:
-        draft, room = Draft(initial_schedule(program)), scratchpad_room(machine)
-        wait = (machine.barrier_cycles or 0.0) + (machine.dma_latency or 0.0)
-        stencil = partial(plan_mesh_stencil, draft.schedule, machine, shape, room)
-        if draft.take(*(found := tried(stencil, program, "time steps", _QUOTA))) and found:
-            return draft
-        seconds = wait / machine.frequency_hz
-        memory = partial(plan_mesh_memory, draft.schedule, seconds)
-        for step in tried(memory, program, "memory", _QUOTA):
-            draft.take(step)
-        if keeps and min(shape) > 1:
-            bounded(partial(keep_values, draft), lambda _: None, _QUOTA)
-        order = partial(plan_parallel_order, draft.schedule, seconds)
-        for step in tried(order, program, "order", _QUOTA):
-            draft.take(step)
-        put_in_order(draft)
-        boxes: list[StageBox] = []
-        sums = partial(plan_mesh_sums, draft.schedule, machine, shape, room, boxes)
-        boxes = boxes if draft.take(*tried(sums, program, "passes and sums", _QUOTA)) else []
-        nests = _Nests(draft, machine, shape, list(boxes))
-        nests.node(nodes_of(draft.schedule))
-        nests.stage()
-        for copy in ReadInPlace.candidates(draft.schedule):
-            bounded(partial(draft.take, copy), lambda _: False, _NEST_QUOTA)
-        return draft
 
     return planner
 
 
-@dataclass(frozen=True, slots=True)
-class _Variant:
-    """One way to take a nest: its steps up to the mapping, then boxes, and about its cycles."""
+def plan_given_order(
+    schedule: Schedule, machine: MeshMachine, shape: tuple[int, int]
+) -> tuple[Step, ...]:
+    """Cores and boxes for the loops of `schedule`, in their order.
 
-    steps: tuple[Step, ...]
-    boxes: tuple[StageBox | ShareBox, ...]
-    cycles: float
-    left_out: int  # accesses that find no box of a whole tile
+    Nests that have tiles keep them; others get those of the model.
+    """
+    nests = Nests(Draft(schedule), machine, shape, is_given=True)
+    nests.node(nodes_of(schedule))
+    nests.stage()
+    return tuple(nests.draft.steps)
 
 
 @dataclass(slots=True)
-class _Nests:
+class _MeshDraft:
+    """What the planners of a mesh have made so far, and for what."""
+
     draft: Draft
     machine: MeshMachine
-    shape: tuple[int, int]
-    boxes: list[StageBox | ShareBox] = field(default_factory=list)
-    trips: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    is_known: bool = False  # whether they are more than a guess
-    room: int = 0  # bytes of a scratchpad for boxes
-    phases: tuple[frozenset[str], ...] = ()  # statements of each part of the region
-
-    def __post_init__(self) -> None:
-        program = self.draft.schedule.program
-        self.trips = likely_trips(program)
-        self.is_known = set(program.params) == set(bounded_sizes(program))
-        self.phases = phases_of(nodes_of(self.draft.schedule))
-
-    def _make_room(self, *nodes: Node) -> None:
-        """Let boxes have what stacks leave, where these nodes are in one function."""
-        spilled = spilled_bytes(self.draft.schedule.program, self.phases, nodes)
-        self.room = scratchpad_room(self.machine) - spilled
-
-    def node(self, node: Node) -> None:
-        match node:
-            case Leaf():
-                return
-            case InOrder(filters=filters):
-                waiting = [branch.child for branch in filters]
-                while waiting:
-                    self._make_room(*waiting)
-                    if taken := self._chain(waiting):
-                        waiting = waiting[taken:]
-                        continue
-                    head, *waiting = waiting
-                    self._make_room(head, *waiting[:1])
-                    if waiting and (joined := self._joined(head, waiting[0])):
-                        waiting = waiting[1:]
-                        self.node(joined)
-                    elif waiting and self._take(partial(self._fused, head, waiting[0]), "nests"):
-                        waiting = waiting[1:]
-                    else:
-                        self.node(head)
-            case Band():
-                if self.draft.schedule.mark(node.loop) is Mark.THREAD:
-                    return  # a pass
-                self._make_room(node)
-                steps = partial(self._steps, node)
-                if self._outer_loops(node) or not self._take(steps, f"nest of {node.loop}"):
-                    self.node(node.child)
-
-    def _take(self, find: Callable[[], Sequence[Step]], what: str) -> bool:
-        """Take the steps that are found, boxes later; False where there are none."""
-        steps = tried(find, self.draft.schedule.program, what, _NEST_QUOTA)
-        self.draft.take(*(s for s in steps if not isinstance(s, StageBox | ShareBox)))
-        self.boxes += [s for s in steps if isinstance(s, StageBox | ShareBox)]
-        return bool(steps)
-
-    def stage(self) -> None:
-        """Take the boxes, now that all loops have their order and marks."""
-        for step in self.boxes:
-            bounded(partial(self.draft.take, step), lambda _: False, _NEST_QUOTA)
-
-    def _steps(self, band: Band) -> Sequence[Step]:
-        """The steps of the best variant of a nest; none where its first loop is not parallel."""
-        mapped, copies = self._parallel(band)
-        if not mapped:
-            return ()
-        nest = [b for b in perfect_nest(band) if b.loop not in mapped]
-        best = self._variant(band, mapped, copies, frozenset())
-        for at in range(len(nest)):
-            if best is not None and not best.left_out:
-                break
-            single = frozenset(b.loop for b in nest[: at + 1])
-            other = self._variant(band, mapped, copies, single)
-            if other is not None and (best is None or other.cycles < best.cycles):
-                best = other
-        return () if best is None else (*best.steps, *best.boxes)
-
-    # -- products inside of other parallel loops -------------------------------------------------
-
-    def _outer_loops(self, band: Band) -> int:
-        many = partial(band_trips, program=self.draft.schedule.program, trips=self.trips)
-        find = partial(outer_loops, band, self._cycles, many, self.machine.barrier_cycles or 0.0)
-        return bounded(find, lambda _: 0, _NEST_QUOTA)
-
-    def _cycles(self, band: Band) -> float | None:
-        """About the cycles of a nest whose first two loops are dealt out; None if they are not."""
-        mapped, copies = self._parallel(band)
-        if not self._may_share(mapped) or copies:
-            return None
-        found = self._sizes(band, mapped, copies, frozenset(), list(self._groups(band)))
-        return None if found is None else found.cycles
-
-    def _joined(self, first: Node, second: Node) -> Node | None:
-        if not isinstance(first, Band) or not isinstance(second, Band):
-            return None
-        outer = max(self._outer_loops(first), self._outer_loops(second))
-        return joined_body(self.draft, first, second, outer)
-
-    def _parallel(self, band: Band) -> tuple[tuple[str, ...], list[Step]]:
-        """One or two parallel loops at the head of a nest, with copies of local scalars."""
-        nest = perfect_nest(band)
-        rows, columns = self.shape
-        most = 2 if min(rows, columns) > 1 else 1
-        for count in range(min(most, len(nest)), 0, -1):
-            copies = self._copies(nest[count - 1])
-            axes = ("row", "column") if count == 2 else ("mesh",)
-            maps = [
-                MapToMesh(b.loop, axis, rows, columns) for b, axis in zip(nest, axes, strict=False)
-            ]
-            if self.draft.reach(*copies, *maps) is not None:
-                return tuple(b.loop for b in nest[:count]), copies
-        return (), []
-
-    def _copies(self, band: Band) -> list[Step]:
-        """Local scalars of which every iteration of a loop has a copy."""
-        program = self.draft.schedule.program
-        offered = self.draft.copies(band)
-        return [s for s in offered if isinstance(s, Privatize) and not program.array(s.array).rank]
-
-    def _chain(self, nodes: Sequence[Node]) -> int:
-        """How many nests run together, their values in scratchpads; their steps are taken."""
-        counts = [0]
-
-        def find() -> Sequence[Step]:
-            counts[0], steps = plan_chain(nodes, self._tools)
-            return steps
-
-        return counts[0] if len(nodes) > 1 and self._take(find, "nests in turn") else 0
+    shape: tuple[int, int]  # rows and columns of cores
+    keeps: bool  # whether values may be gathered in the memory that they come from
+    boxes: list[StageBox] = field(default_factory=list)  # of passes and sums, not taken yet
+    is_whole: bool = False  # the program as a whole is planned, no planner is left to call
 
     @property
-    def _tools(self) -> ChainTools:
-        mapped = ("",) * min(2, min(self.shape))
-        return ChainTools(
-            self.draft, self.machine, self.shape, self.trips, scratchpad_room(self.machine),
-            self._may_share(mapped), self._parallel, self._loops, self._groups, self._instances,
-            lambda band, mapped, groups: self._sizes(band, mapped, [], frozenset(), groups),
-            lambda band, found: self._cuts(band, [], found),
-            self._maps, self._boxes, strips_of, scratchpad_bytes,
-        )  # fmt: skip
+    def room(self) -> int:
+        return scratchpad_room(self.machine)
 
-    # -- two nests that use the same tiles of an array -------------------------------------------
+    @property
+    def wait_seconds(self) -> float:
+        """A barrier, and the first bytes from memory behind it."""
+        wait = (self.machine.barrier_cycles or 0.0) + (self.machine.dma_latency or 0.0)
+        return wait / self.machine.frequency_hz
 
-    def _fused(self, first: Node, second: Node) -> Sequence[Step]:
-        """The steps that run the tiles of two nests together; none where that does not help.
 
-        Tiles of the mapped loops are those of the nest with more instances. All accesses of both
-        find boxes, and some box is used by both: it is moved once.
-        """
-        if not isinstance(first, Band) or not isinstance(second, Band):
-            return ()
-        nests = (first, second)
-        heads = [self._parallel(band) for band in nests]
-        (one, own), (other, others) = heads
-        if not one or len(one) != len(other) or own or others:
-            return ()
-        groups = self._common_groups(first, second, dict(zip(other, one, strict=True)))
-        if not any({"0", "1"} <= {word for word, _ in group} for group in groups):
-            return ()
-        sizes: list[TileSizes] = []
-        for band, mapped in zip(nests, (one, other), strict=True):
-            found = self._sizes(band, mapped, [], frozenset(), list(self._groups(band)))
-            if found is None:
-                return ()
-            sizes.append(found)
-        work = [sum(self._instances(b, name) for name in sorted(b.statements)) for b in nests]
-        heavy = 0 if work[0] > work[1] else 1
-        for a, b in zip(one, other, strict=True):
-            sizes[0].tiles[a] = sizes[1].tiles[b] = sizes[heavy].tiles[(a, b)[heavy]]
-        steps = [*self._cuts(first, [], sizes[0]), *self._cuts(second, [], sizes[1])]
-        after = self.draft.reach(*steps)
-        if after is None:
-            return ()
-        strips = strips_of(self.draft.schedule, after, [*sizes[0].tiles, *sizes[1].tiles])
-        steps += [Fuse(strips[a], strips[b]) for a, b in zip(one, other, strict=True)]
-        steps += self._maps([strips[loop] for loop in one])
-        if self.draft.reach(*steps) is None:
-            return ()
-        plain = [tuple(access for _, access in group) for group in groups]
-        boxes, left = self._boxes(steps, plain, strips[one[-1]], strips)
-        return () if left else (*steps, *boxes)
-
-    def _common_groups(
-        self, first: Band, second: Band, same: Mapping[str, str]
-    ) -> list[list[tuple[str, NamedAccess]]]:
-        """The accesses of two nests that share a box, each with the nest that it is of.
-
-        `same` are the loops of the second nest by those of the first that they are fused with.
-        """
-        program = self.draft.schedule.program
-        found: dict[object, list[tuple[str, NamedAccess]]] = {}
-        for word, band, names in (("0", first, {}), ("1", second, same)):
-            for array in program.arrays:
-                if not array.rank or array.name in dict(self.draft.schedule.private):
-                    continue
-                for one in accesses_in(program, band, array.name):
-                    pattern = tuple(
-                        tuple(sorted((names.get(loop, loop), c) for loop, c in side))
-                        for side in self._pattern(band, one)
-                    )
-                    found.setdefault((array.name, pattern), []).append((word, one))
-        return list(found.values())
-
-    # -- one way to take a nest -------------------------------------------------------------------
-
-    def _variant(
-        self, band: Band, mapped: tuple[str, ...], copies: list[Step], single: frozenset[str]
-    ) -> _Variant | None:
-        """A nest with tiles; those of the loops in `single` have one iteration."""
-        groups = list(self._groups(band))
-        found = self._sizes(band, mapped, copies, single, groups)
-        if found is None:
-            return None
-        sizes, cycles = found, found.cycles
-        steps = [*copies, *self._cuts(band, copies, sizes)]
-        after = self.draft.reach(*steps)
-        if after is None:
-            return None
-        strips = strips_of(self.draft.schedule, after, list(sizes.tiles))
-        steps += self._maps([strips[loop] for loop in mapped])
-        if self.draft.reach(*steps) is None:
-            return None
-        boxes, left = self._boxes(steps, groups, strips[mapped[-1]], strips)
-        for group in left:
-            count = self._instances(band, group[0].statement)
-            cycles += len(group) * far_cycles(count, self.machine)
-        # The model has priced boxes of tiles: one inside of a tile is moved for a few elements.
-        small = [box for box in boxes if box.loop not in strips.values()]
-        for box in small:
-            count = self._instances(band, box.accesses[0].rpartition("_")[0])
-            cycles += far_cycles(count, self.machine)
-        return _Variant(tuple(steps), tuple(boxes), cycles, len(left) + len(small))
-
-    def _sizes(
-        self,
-        band: Band,
-        mapped: tuple[str, ...],
-        copies: list[Step],
-        single: frozenset[str],
-        groups: Sequence[tuple[NamedAccess, ...]],
-    ) -> TileSizes | None:
-        """The best tile sizes of all loops of a nest, and about its cycles."""
-        program = self.draft.schedule.program
-        nest = self._tileable(band, copies)
-        inner = [b for b in bands(band) if b.loop not in {n.loop for n in nest}]
-        axes = (0, 1) if len(mapped) == 2 else (2,)
-        loops = [
-            TiledLoop(
-                b.loop,
-                band_trips(b, program, self.trips),
-                axes[mapped.index(b.loop)] if b.loop in mapped else -1,
-                b.loop in single,
-                is_known=self.is_known,
-            )
-            for b in (*nest, *inner)
-        ]
-        moved = [self._moved(group, (*nest, *inner), mapped) for group in groups]
-        work = self._work(band, [b.loop for b in (*nest, *inner)], moved)
-        asked = (loops, moved, work, self.machine, self.shape, self.room)
-        return product_sizes(*asked) or best_sizes(*asked)
-
-    def _work(self, band: Band, order: Sequence[str], boxes: Sequence[MovedBox]) -> NestWork:
-        """What a nest does, by its statement of most instances."""
-        program = self.draft.schedule.program
-        counts = {name: self._instances(band, name) for name in sorted(band.statements)}
-        total = sum(counts.values())
-        heavy = max(counts, key=lambda name: counts[name])
-        loop_of = self._loops(band, heavy)
-        iterators = sorted(loop_of, key=lambda name: order.index(loop_of[name]))
-        return nest_work(
-            program, program.statement(heavy), total, loop_of, iterators, boxes, self.is_known
+def _planned(
+    program: Program, machine: MeshMachine, shape: tuple[int, int], *, keeps: bool
+) -> Draft:
+    found = _MeshDraft(Draft(initial_schedule(program)), machine, shape, keeps)
+    for planner, quota in _PLANNERS.items():
+        if found.is_whole:
+            break
+        name = planner.__name__
+        found = guarded(
+            partial(_extended, found, planner), partial(_same, found), name, program, quota
         )
+    return found.draft
 
-    def _cuts(self, band: Band, copies: list[Step], found: TileSizes) -> list[Step]:
-        """Steps that cut all loops of a nest into tiles, and those of panels into windows."""
-        sizes = found.tiles
-        nest = self._tileable(band, copies)
-        inner = [b for b in bands(band) if b.loop not in {n.loop for n in nest}]
-        return [
-            *tile_steps(tuple(b.loop for b in nest), found),
-            *(StripMine(b.loop, sizes[b.loop]) for b in inner if sizes[b.loop] > 1),
-        ]
 
-    def _maps(self, loops: Sequence[str]) -> list[Step]:
-        names = ("row", "column") if len(loops) == 2 else ("mesh",)
-        return [MapToMesh(loop, axis, *self.shape) for loop, axis in zip(loops, names, strict=True)]
+def _extended(found: _MeshDraft, planner: Callable[[_MeshDraft], None]) -> _MeshDraft:
+    made = replace(found, draft=found.draft.copy(), boxes=list(found.boxes))
+    planner(made)
+    return made
 
-    def _tileable(self, band: Band, copies: list[Step]) -> tuple[Band, ...]:
-        """The longest part of a nest, from its head on, that may be tiled."""
-        nest = perfect_nest(band)
-        for count in range(len(nest), 1, -1):
-            cut = Tile(tuple(b.loop for b in nest[:count]), (2,) * count)
-            if self.draft.reach(*copies, cut) is not None:
-                return nest[:count]
-        return nest[:1]
 
-    def _instances(self, band: Band, statement: str) -> float:
-        """Instances of a statement in one run of a nest, at likely sizes."""
-        trips = self.trips[statement]
-        return prod(trips[iterator] for iterator in self._loops(band, statement))
+def _same(found: _MeshDraft) -> _MeshDraft:
+    return found
 
-    # -- accesses that share a box ----------------------------------------------------------------
 
-    def _groups(self, band: Band) -> Iterator[tuple[NamedAccess, ...]]:
-        """The accesses of a nest, together where they differ by constants only."""
-        program = self.draft.schedule.program
-        for array in program.arrays:
-            if not array.rank or array.name in dict(self.draft.schedule.private):
-                continue
-            found: dict[object, list[NamedAccess]] = {}
-            for one in accesses_in(program, band, array.name):
-                found.setdefault(self._pattern(band, one), []).append(one)
-            yield from map(tuple, found.values())
+def _plan_stencil(found: _MeshDraft) -> None:
+    schedule = found.draft.schedule
+    steps = plan_mesh_stencil(schedule, found.machine, found.shape, found.room)
+    found.is_whole = bool(steps) and found.draft.take(*steps)
 
-    def _pattern(self, band: Band, one: NamedAccess) -> tuple[tuple[tuple[str, int], ...], ...]:
-        """The subscripts of an access as multiples of loops; constants do not count."""
-        loops = self._loops(band, one.statement)
-        return tuple(
-            tuple(sorted((loops.get(name, name), c) for name, c in coefficients(entry)))
-            for entry in one.access.index
-        )
 
-    def _loops(self, band: Band, statement: str) -> dict[str, str]:
-        """The loop of a nest that each iterator of a statement follows."""
-        program = self.draft.schedule.program
-        found: dict[str, str] = {}
-        for inner in bands(band):
-            iterator = moved_by(inner, program).get(statement)
-            if iterator is not None:
-                found.setdefault(iterator, inner.loop)
-        return found
+def _plan_memory(found: _MeshDraft) -> None:
+    for step in plan_mesh_memory(found.draft.schedule, found.wait_seconds):
+        found.draft.take(step)
 
-    def _moved(
-        self, group: tuple[NamedAccess, ...], loops: Sequence[Band], mapped: tuple[str, ...]
-    ) -> MovedBox:
-        """What a group of accesses moves, for the model."""
-        program = self.draft.schedule.program
-        first = group[0]
-        known = self._loops(loops[0], first.statement)
-        sides = []
-        for at, entry in enumerate(first.access.index):
-            shifts = [constant_of(one.access.index[at]) for one in group]
-            terms = tuple((known.get(name, name), c) for name, c in coefficients(entry))
-            sides.append((terms, max(shifts) - min(shifts)))
-        names = {name for side, _ in sides for name, _ in side}
-        # Memory of boxes leaves out outer dimensions in which loops around the nest move.
-        own = {b.loop for b in loops}
-        while (
-            len(sides) > 2 and not sides[0][1] and own.isdisjoint(name for name, _ in sides[0][0])
-        ):
-            del sides[0]
-        depth = max((k + 1 for k, b in enumerate(loops) if b.loop in names), default=0)
-        depth = max(depth, len(mapped))
-        is_written = any(one.is_write for one in group)
-        is_read = any(not one.is_write for one in group)
-        nobody_writes = not any(
-            one.is_write for one in accesses_in(program, loops[0], first.access.array)
-        )
-        shared, unit = 1, 1
-        if nobody_writes and depth > len(mapped):
-            shared = self._sharing(names, mapped, len(sides))
-        if shared > 1 and is_across_lanes(program, group):
-            unit = max(1, _VECTOR // first.access.dtype.bytes)
-        return MovedBox(
-            first.access.dtype.bytes,
-            tuple(sides),
-            depth,
-            is_written + is_read,
-            is_ahead=nobody_writes and depth > len(mapped),
-            shared=shared,
-            window=loops[depth - 1].loop if depth > len(mapped) else "",
-            unit=unit,
-        )
 
-    def _sharing(self, names: Collection[str], mapped: tuple[str, ...], rank: int) -> int:
-        """How many cores have a box in common that moves with the loops `names`."""
-        if not self._may_share(mapped) or rank > 2:
-            return 1
-        moving = [loop in names for loop in mapped]
-        return {(True, False): self.shape[1], (False, True): self.shape[0]}.get(
-            (moving[0], moving[1]), 1
-        )
+def _plan_kept_values(found: _MeshDraft) -> None:
+    if found.keeps and min(found.shape) > 1:
+        keep_values(found.draft)
 
-    def _may_share(self, mapped: tuple[str, ...]) -> bool:
-        """Whether rows and columns are those of the machine, so that cores reach each other."""
-        return len(mapped) == 2 and self.shape == (self.machine.rows, self.machine.columns)
 
-    def _boxes(
-        self,
-        steps: list[Step],
-        groups: Sequence[tuple[NamedAccess, ...]],
-        innermost: str,
-        strips: Mapping[str, str],
-    ) -> tuple[list[StageBox | ShareBox], list[tuple[NamedAccess, ...]]]:
-        """A box for each group of accesses where one is legal, and the groups that have none."""
-        boxes: list[StageBox | ShareBox] = []
-        left: list[tuple[NamedAccess, ...]] = []
-        for group in groups:
-            found = self._box([*steps, *boxes], group, innermost, strips)
-            if found is None:
-                left.append(group)
-            else:
-                boxes.append(found)
-        return boxes, left
+def _plan_order(found: _MeshDraft) -> None:
+    for step in plan_parallel_order(found.draft.schedule, found.wait_seconds):
+        found.draft.take(step)
 
-    def _box(
-        self,
-        steps: list[Step],
-        group: tuple[NamedAccess, ...],
-        innermost: str,
-        strips: Mapping[str, str],
-    ) -> StageBox | ShareBox | None:
-        """The box at the outermost loop where it is legal and fits."""
-        before = self.draft.reach(*steps)
-        assert before is not None
-        names = {one.statement for one in group}
-        inside = [b for b in bands(nodes_of(before)) if names <= b.statements]
-        start = next(k for k, b in enumerate(inside) if b.loop == innermost)
-        wanted = tuple(one.name for one in group)
-        array = group[0].access.array
-        # Of the loops of tiles that move it; any other one would bring it in again.
-        moving = {
-            strips.get(loop)
-            for one in group
-            for band in bands(nodes_of(self.draft.schedule))
-            if one.statement in band.statements
-            for side in self._pattern(band, one)
-            for loop, _ in side
-        }
-        tried: list[StageBox | ShareBox] = []
-        for loop in outside_tiles(inside[start:], strips):
-            if loop in moving:
-                window = window_loop(before, steps, loop, strips, moving)
-                axes = self._axes(before, loop, moving)
-                tried += [ShareBox(array, loop, window, wanted, axis) for axis in axes]
-        for band in inside[start:]:
-            counts = (1,) if before.mark(band.loop) is Mark.THREAD else (2, 1)
-            tried += [StageBox(array, band.loop, wanted, count) for count in counts]
-        for step in tried:
-            after = self.draft.reach(*steps, step)
-            if after is None or after.boxes[-1].is_array_wide:
-                continue  # boxes of inner loops leave room for others
-            if scratchpad_bytes(after) <= self.room:
-                return step
-        return None
 
-    def _axes(self, before: Schedule, loop: str, moving: Collection[str | None]) -> list[str]:
-        """The axes along which cores have a box of a loop in common: `moving` is not of them."""
-        path = [band.loop for band in path_to(nodes_of(before), loop)]
-        mapped = tuple(name for name in path if before.mark(name) is Mark.THREAD)
-        if not self._may_share(mapped) or before.mark(loop) is Mark.THREAD:
-            return []
-        others = {"row": mapped[1], "column": mapped[0]}
-        return [axis for axis, other in others.items() if other not in moving]
+def _plan_kept_order(found: _MeshDraft) -> None:
+    put_in_order(found.draft)
+
+
+def _plan_sums(found: _MeshDraft) -> None:
+    schedule, boxes = found.draft.schedule, list[StageBox]()
+    steps = plan_mesh_sums(schedule, found.machine, found.shape, found.room, boxes)
+    if found.draft.take(*steps):
+        found.boxes = boxes
+
+
+def _plan_nests(found: _MeshDraft) -> None:
+    nests = Nests(found.draft, found.machine, found.shape, list(found.boxes))
+    nests.node(nodes_of(found.draft.schedule))
+    nests.stage()
+
+
+def _plan_copies(found: _MeshDraft) -> None:
+    for copy in ReadInPlace.candidates(found.draft.schedule):
+        bounded(partial(found.draft.take, copy), lambda _: False, NEST_QUOTA)
+
+
+# In their order, with the elementary isl operations of each; None where parts have quotas.
+_PLANNERS: dict[Callable[[_MeshDraft], None], int | None] = {
+    _plan_stencil: _QUOTA,
+    _plan_memory: _QUOTA,
+    _plan_kept_values: _QUOTA,
+    _plan_order: _QUOTA,
+    _plan_kept_order: None,
+    _plan_sums: _QUOTA,
+    _plan_nests: None,
+    _plan_copies: None,
+}
