@@ -185,14 +185,9 @@ def repeated_planner(plan: Plan) -> Planner:
     """
 
     def planned(program: Program, machine: Machine, threads: int) -> tuple[Plan, Schedule]:
-        def anew(_: GaveUp) -> tuple[Plan, Schedule]:
-            return model_planner(program, machine, threads)
-
-        try:
-            return bounded(lambda: (plan, apply_plan(program, plan)), anew)
-        except FAULTS as error:
-            survive(error, f"the plan of '{program.name}'")
-            return model_planner(program, machine, threads)
+        again = partial(apply_plan, program, plan)
+        anew = partial(model_planner, program, machine, threads)
+        return guarded(lambda: (plan, again()), anew, "the plan", program, ISL_QUOTA)
 
     return planned
 
