@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from loopwright.cli import main
+from needed_tools import needs_compiler
 
 TESTS = Path(__file__).parent.parent / "athread"
 HOST = [str(TESTS / "runs" / f"host_{side}.c") for side in ("master", "slave")]
@@ -12,12 +13,14 @@ STREAM = [str(TESTS / "runs" / f"stream_{side}.c") for side in ("master", "slave
 BUG = [str(TESTS / "programs" / f"{name}.c") for name in ("master", "early_read")]
 
 
+@needs_compiler
 def test_the_program_speaks_and_has_its_status(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["athread", "run", *HOST, "--seed", "4", "--", "--seed"]) == 3
     first = capfd.readouterr().out.splitlines()[0]
     assert first == "10 of 64 marks, 10 threads, helper 2, argument --seed"
 
 
+@needs_compiler
 def test_profile(capfd: pytest.CaptureFixture[str]) -> None:
     sizes = ["-D", "LENGTH=4096", "-D", "BLOCK=1024", "-D", "GAP=128"]
     assert main(["athread", "run", *STREAM, *sizes, "--profile"]) == 0
@@ -34,6 +37,7 @@ def test_profile(capfd: pytest.CaptureFixture[str]) -> None:
     assert "messages" not in told
 
 
+@needs_compiler
 def test_a_fault_shows_its_line(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["athread", "run", *BUG, "-D", "BAD"]) == 2
     told = capfd.readouterr().err

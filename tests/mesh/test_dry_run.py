@@ -28,8 +28,8 @@ from loopwright.machines.mesh_timeline import (
     predict_teams,
 )
 from loopwright.planner.mesh_plans.mesh import mesh_planner
-from loopwright.runtime.athread_emulator.athread_build import find_compiler
 from loopwright.runtime.athread_emulator.athread_run import run_athread
+from needed_tools import needs_compiler
 
 SW = load_mesh("sw26010")
 NAMES = (
@@ -104,7 +104,7 @@ def requests(teams: tuple[TeamRun, ...]) -> Counter[tuple[int, DmaRequest]]:
     return found
 
 
-@pytest.mark.skipif(find_compiler() is None, reason="there is no C compiler")
+@needs_compiler
 @pytest.mark.drawn(9)
 @pytest.mark.parametrize(("name", "reassoc"), RUNS)
 def test_requests_are_those_of_an_emulated_run(name: str, reassoc: bool, tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ int main(void) { convolve(); return 0; }
 """
 
 
-@pytest.mark.skipif(find_compiler() is None, reason="there is no C compiler")
+@needs_compiler
 def test_requests_of_boxes_of_four_dimensions(tmp_path: Path) -> None:
     """Whole windows of weights lie one behind another: a request for each box of them."""
     source, out = tmp_path / "conv.c", tmp_path / "out"

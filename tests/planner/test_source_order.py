@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright.ir.islkit import GaveUp
 from loopwright.ir.schedule_tree import loop_names
 from loopwright.machines.machine_argument import target_machine
 from loopwright.planner import source_order as module
@@ -105,11 +106,10 @@ def test_the_outermost_free_loop_is_shared_out() -> None:
 
 
 def test_too_hard_is_unmarked(monkeypatch: pytest.MonkeyPatch) -> None:
-    def gives_up(run: object, otherwise: object, quota: int) -> object:
-        assert callable(otherwise)
-        return otherwise(GaveUp("quota"))
+    def gives_up(_: object, otherwise: Callable[[], object], *given: object) -> object:
+        return otherwise()
 
-    monkeypatch.setattr(module, "bounded", gives_up)
+    monkeypatch.setattr(module, "guarded", gives_up)
     (program,) = lw.parse_c(SOURCES["product"])
     plan, schedule = source_order(program, target_machine(), 2)
     assert plan == Plan(())
