@@ -1,4 +1,4 @@
-"""The guard around every planner: what gives up, or fails by a fault of ours, costs speed only.
+"""Run a planner so that giving up, or an internal fault, only costs speed.
 
 All planners of all machines are called through `guarded`, and so is whatever else a plan can do
 without: prices, marks on loops of a given order (ADR 8 and 27).
