@@ -18,8 +18,8 @@ from run_report import LEFT, RunReport
 # A slow or shared machine must not decide whether a test passes.
 UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("test", UNTIMED, derandomize=True, max_examples=20, database=None)
-settings.register_profile("all", UNTIMED, max_examples=20, database=None)  # seed: the turn
-settings.register_profile("hunt", UNTIMED, max_examples=2000)
+settings.register_profile("all", UNTIMED, derandomize=False, max_examples=20, database=None)
+settings.register_profile("hunt", UNTIMED, derandomize=False, max_examples=2000)
 settings.load_profile(LEVEL)
 
 # Hypothesis mixes constants of the modules that are loaded into its examples. Which those are,
