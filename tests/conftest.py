@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 from collections import Counter
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -26,6 +27,9 @@ settings.load_profile(LEVEL)
 # depends on the tests that the same worker ran before, so examples would depend on luck.
 if not HUNTS:
     providers._get_local_constants = providers.Constants
+
+# A shell starts what runs in its background without Ctrl-C, and children inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A compiler keeps most of what it makes: at Python's own thresholds a tenth of a run goes by
 # looking for garbage among a million objects that stay.
