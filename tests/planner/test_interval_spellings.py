@@ -9,6 +9,7 @@ import pytest
 
 import loopwright as lw
 from backends.c_compiled import needs_cc
+from drawn import in_all
 from loopwright.calls.splice import optimise_region, region_program, spliced
 from loopwright.frontends.c import read_c
 from loopwright.machines import load_machine
@@ -137,6 +138,8 @@ def test_numbers(number: int, name: str, loops: str, machine: str) -> None:
         results = [x.copy() for _ in (plain, *quick)]
         for function, into in zip((plain, *quick), results, strict=True):
             function(n, *(ctypes.c_void_p(a.ctypes.data) for a in (into, w)))
-        code(n, x, w)
-        for found in (*results[1:], x):
+        if in_all() or n > 13:  # a call plans anew for small sizes
+            code(n, x, w)
+            results.append(x)
+        for found in results[1:]:
             np.testing.assert_array_equal(found, results[0], str(n))
