@@ -73,6 +73,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "drawn(one_in): a run takes a part of the cases")
     config.addinivalue_line("markers", "only_in_all(reason): too long for the usual run")
+    # Shells start what runs in the background with Ctrl-C ignored, and children inherit it.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if LEVEL == "all" and config.getoption("hypothesis_seed", default=None) is None:
         config.option.hypothesis_seed = str(turn())  # other random examples every day
     if config.getoption("report") and not hasattr(config, "workerinput"):

@@ -1,6 +1,7 @@
 """The part of the cases that a run takes, by its level."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -83,6 +84,7 @@ def test_the_hunt_leaves_none_out(monkeypatch: pytest.MonkeyPatch) -> None:
 
 # Prints what it draws: by our own means, by hypothesis, and which cases are left.
 FILE = """
+import signal
 import pytest
 import constants
 from hypothesis import given, strategies
@@ -100,20 +102,24 @@ def test_example(numbers):
 @pytest.mark.only_in_all("takes minutes")
 def test_long():
     print("long")
+
+def test_control_c():
+    print("Ctrl-C", signal.getsignal(signal.SIGINT).__name__)
 """
 
 
 def printed(file: Path, level: str, surroundings: dict[str, str]) -> list[str]:
-    """The lines that the tests of a file print in a fresh process at a level."""
+    """The lines that the tests of a file print in a process started in the background."""
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-s", "-q", "-p", "conftest", "-p", "no:cacheprovider",
          "-p", "no:randomly", str(file)],
         cwd=file.parent, capture_output=True, text=True, check=False,
         env=os.environ | {"PYTHONPATH": ":".join(filter(None, sys.path)), "DRAW": "",
                                 "TEST_LEVEL": level} | surroundings,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),  # as shells do it
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    words = ("case", "example", "long")
+    words = ("case", "example", "long", "Ctrl-C")
     lines = [line.lstrip(".") for line in done.stdout.splitlines()]
     return [line for line in lines if line.startswith(words)]
 
@@ -131,6 +137,7 @@ def test_only_the_level_changes_what_runs(tmp_path: Path) -> None:
     assert cases == ["case 0", "case 8", "case 16"]
     assert sum(line.startswith("example") for line in usual) == 20
     assert "long" not in usual
+    assert "Ctrl-C default_int_handler" in usual
     longer = printed(file, "all", {"DRAW": "1", "CI": "true"})
     assert set(cases) < set(longer)
     assert "long" in longer

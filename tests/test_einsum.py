@@ -530,7 +530,8 @@ def test_accum_dtype(dtype: str, wide: str) -> None:
     assert_equal(found, oracle("ij,jk,k->i", a, b, c, dtype=wide))
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(3)
+@pytest.mark.parametrize(("m", "k", "n"), [(70, 133, 65), (15, 3, 33)])
 @pytest.mark.parametrize(
     "types",
     [
@@ -542,19 +543,19 @@ def test_accum_dtype(dtype: str, wide: str) -> None:
     ],
     ids="-".join,
 )
-def test_narrow_integers_of_their_whole_range(types: tuple[str, str]) -> None:
+def test_narrow_integers_of_their_whole_range(
+    types: tuple[str, str], m: int, k: int, n: int
+) -> None:
     """Sums of 32 bits wrap, also those of products by instructions that add several at once."""
     random = np.random.default_rng(11)
-    for m, k, n in ((70, 133, 65), (15, 3, 33)):
-        shapes = (m, k), (k, n)
-        a, b = (
-            random.choice([np.iinfo(t).min, np.iinfo(t).max, 1], s, p=(0.6, 0.3, 0.1)).astype(t)
-            for t, s in zip(types, shapes, strict=True)
-        )
-        right = (a.astype(np.int64) @ b.astype(np.int64)).astype(np.int32)
-        assert_equal(lw.einsum("ij,jk->ik", a, b, accum_dtype="int32"), right)
-        turned = np.asfortranarray(a), np.asfortranarray(b)
-        assert_equal(lw.einsum("ij,jk->ki", *turned, accum_dtype="int32"), right.T)
+    a, b = (
+        random.choice([np.iinfo(t).min, np.iinfo(t).max, 1], s, p=(0.6, 0.3, 0.1)).astype(t)
+        for t, s in zip(types, ((m, k), (k, n)), strict=True)
+    )
+    right = (a.astype(np.int64) @ b.astype(np.int64)).astype(np.int32)
+    assert_equal(lw.einsum("ij,jk->ik", a, b, accum_dtype="int32"), right)
+    turned = np.asfortranarray(a), np.asfortranarray(b)
+    assert_equal(lw.einsum("ij,jk->ki", *turned, accum_dtype="int32"), right.T)
 
 
 # -- sizes that need several blocks ----------------------------------------------------------------

@@ -143,6 +143,7 @@ BROKEN = [
 ]
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("broken", "error", "threads"),
     combined(BROKEN, ERRORS, [1, 2], one_in=6),
@@ -169,7 +170,7 @@ def test_lowering_of_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     assert recorded_faults().count == 1
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize(
     ("subscripts", "dtypes", "options_"),
     [
@@ -222,7 +223,7 @@ def called(threads: int, **named: Any) -> None:
 PLANNERS = [planner.__name__ for planner in generic._PLANNERS]
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(5)
 @pytest.mark.parametrize(("name", "threads"), combined(PLANNERS, [1, 2], one_in=2))
 def test_compile_without_a_planner(
     monkeypatch: pytest.MonkeyPatch, name: str, threads: int

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from backends.c_compiled import has_openmp, needs_cc
-from drawn import drawn
+from drawn import drawn, in_all
 from kernels.build import bind, link, system_compiler
 from kernels.corpus import (
     KERNELS,
@@ -44,7 +44,7 @@ def sizes_of(kernel: Kernel) -> list[Sizes]:
 
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_spliced_kernels_are_equal_to_plain_c(group: int, tmp_path: Path) -> None:
-    names = drawn(list(KERNELS)[group::GROUPS], 3, group)
+    names = drawn(list(KERNELS)[group::GROUPS], 3 if in_all() else 5, group)
     compiler = system_compiler()
     assert compiler is not None
     sources = [

@@ -226,7 +226,7 @@ DAMAGES: tuple[dict[str, Any], ...] = (
 )
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize("damage", DAMAGES, ids=repr)
 @pytest.mark.parametrize("number", [0, 1])
 def test_damaged_definitions_are_read_anew(

@@ -10,7 +10,14 @@ import pytest
 
 import loopwright as lw
 from drawn import drawn, in_all
-from frontends.c_functions import assert_same, build, copies, needs_compiler, run_region
+from frontends.c_functions import (
+    assert_same,
+    build,
+    copies,
+    functions_with_regions,
+    needs_compiler,
+    run_region,
+)
 from loopwright import cli
 from loopwright.frontends.c import CFile, CRegion, Origin, VariableKind, read_c
 from loopwright.ir.evaluate import evaluate
@@ -34,8 +41,14 @@ def read(name: str) -> CFile:
 FUNCTIONS = [
     (name, function)
     for name in NAMES
-    for function in dict.fromkeys(region.function for region in read(name).regions)
+    for function in functions_with_regions((FOLDER / f"{name}.c").read_text(encoding="utf-8"))
 ]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_functions_are_those_of_the_regions(name: str) -> None:
+    functions = dict.fromkeys(region.function for region in read(name).regions)
+    assert [(name, function) for function in functions] == [x for x in FUNCTIONS if x[0] == name]
 
 
 def regions_of(name: str, function: str) -> list[CRegion]:

@@ -257,14 +257,20 @@ def test_einsum(
 
 
 @needs_compiler
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("dtype", COMPLEX)
-def test_types_that_meet_and_factors(api: FakeApi, dtype: DType) -> None:
+@pytest.mark.parametrize("call", ["types that meet", "factors", "in place"])
+def test_other_calls(api: FakeApi, dtype: DType, call: str) -> None:
     a, b = drawn((12, 16), dtype), drawn((16, 8), dtype).real.copy()
-    compare("ij,jk->ik", [a, b])
-    out = drawn((12, 8), dtype, 5)
-    wanted = 2j * out + (1 + 1j) * (a @ b)
-    lw.einsum("ij,jk->ik", CupyArray(a), CupyArray(b), out=CupyArray(out), alpha=1 + 1j, beta=2j)
-    assert np.array_equal(out, wanted.astype(dtype.numpy))
+    if call == "types that meet":
+        compare("ij,jk->ik", [a, b])
+        return
+    if call == "factors":
+        out, left, right = drawn((12, 8), dtype, 5), CupyArray(a), CupyArray(b)
+        wanted = 2j * out + (1 + 1j) * (a @ b)
+        lw.einsum("ij,jk->ik", left, right, out=CupyArray(out), alpha=1 + 1j, beta=2j)
+        assert np.array_equal(out, wanted.astype(dtype.numpy))
+        return
     square = drawn((9, 9), dtype, 6)
     wanted = square @ square
     lw.einsum("ij,jk->ik", CupyArray(square), CupyArray(square), out=CupyArray(square))

@@ -29,7 +29,7 @@ MOST_ACCESSES = 1_000
 def translations(folder: Path) -> dict[str, list[tuple[Program, LoopNest, Runner]]]:
     """All regions of all kernels as nests for a GPU; one run of the compiler serves them."""
     named: list[tuple[str, Program, LoopNest]] = []
-    for number, kernel in taken(list(enumerate(KERNELS.values())), one_in=7):
+    for number, kernel in taken(list(enumerate(KERNELS.values())), one_in=11):
         mode = LITERAL if number % 5 == 4 else SYMBOLIC
         dtype = kernel.dtypes[number % len(kernel.dtypes)]
         extents = dict.fromkeys(kernel.sizes, 4 if mode is LITERAL else 13)

@@ -183,18 +183,22 @@ def test_addresses_beyond_an_array_are_seen() -> None:
         module.launch("f", ONE, (21, 1, 1), [out, 3])
 
 
-@pytest.mark.parametrize(
-    ("body", "told"),
-    [
-        ("*(float4 *)(x + threadIdx.x + 1) = make_float4(0, 0, 0, 0);", "misaligned address"),
-        ("__shared__ float s[4]; s[threadIdx.x + 4] = 1; x[0] = s[0];", "out of bounds"),
-        ("int n = 0x7fffffff - threadIdx.x; x[0] = n + 1;", "signed integer overflow"),
-    ],
-)
-def test_undefined_behaviour_is_seen(body: str, told: str) -> None:
-    text = f'extern "C" __global__ void f(float *x) {{ {body} }}'
-    with pytest.raises(ShimError, match=told):
-        ShimModule(text, sanitize=True).launch("f", ONE, ONE, [np.zeros(64, np.float32)])
+UNDEFINED = {
+    "*(float4 *)(x + threadIdx.x + 1) = make_float4(0, 0, 0, 0);": "misaligned address",
+    "__shared__ float s[4]; s[threadIdx.x + 4] = 1; x[0] = s[0];": "out of bounds",
+    "int n = 0x7fffffff - threadIdx.x; x[0] = n + 1;": "signed integer overflow",
+}
+
+
+@pytest.mark.parametrize("body", UNDEFINED)
+def test_undefined_behaviour_is_seen(body: str) -> None:
+    text = "\n".join(
+        f'extern "C" __global__ void f{at}(float *x) {{ {each} }}'
+        for at, each in enumerate(UNDEFINED)
+    )
+    name = f"f{list(UNDEFINED).index(body)}"
+    with pytest.raises(ShimError, match=UNDEFINED[body]):
+        ShimModule(text, sanitize=True).launch(name, ONE, ONE, [np.zeros(64, np.float32)])
 
 
 def test_strided_views_go_back_from_a_sanitised_run() -> None:

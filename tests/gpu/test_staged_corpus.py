@@ -74,7 +74,7 @@ def test_opencl_copies_at_once(tmp_path: Path) -> None:
 def test_results_of_many_strips(tmp_path: Path) -> None:
     cases: list[tuple[Program, LoopNest]] = []
     names = [name for name, arrays in STAGED.items() if arrays]
-    for number, name in taken(list(enumerate(names)), 2):
+    for number, name in taken(list(enumerate(names)), 4):
         machine = "sm_75" if number % 2 else "sm_90"
         program, schedule = planned(name, tmp_path, machine)
         nest = lower_schedule(schedule)

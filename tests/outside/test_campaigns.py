@@ -68,7 +68,7 @@ def judged(campaign: Campaign, case: Case) -> Verdict:
     return verdict
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize(("name", "group"), GROUPS)
 def test_campaign(name: str, group: int, tmp_path: Path) -> None:
     campaign = MAKERS[name]()

@@ -27,6 +27,7 @@ MOST_GROWTH = 24 << 20  # bytes; a lost engine for each call would be more
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the system tells no memory")
+@pytest.mark.only_in_all("a soak")
 @pytest.mark.parametrize(
     "surroundings",
     [

@@ -32,6 +32,7 @@ KINDS = (nx.Graph, nx.DiGraph, nx.MultiGraph, nx.MultiDiGraph)
 WEIGHTS = ("int", "float", "mixed", "missing", "hidden", "infinite", "negative")
 
 
+@pytest.mark.only_in_all("the suite of networkx once more, with what it has itself")
 def test_suite_of_networkx(tmp_path: Path) -> None:
     """Every function is called, no call of one falls back, and nothing fails."""
     files = (*FILES, *MORE) if RUNS_ALL else FILES

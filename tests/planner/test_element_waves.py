@@ -68,7 +68,7 @@ def expected(text: str, n: int, p: float, q: float, k: float, u, v) -> np.ndarra
     return v
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("n", [1, 2, 511, 1025, 6001])
 @pytest.mark.parametrize("text", [PUT, PLAIN], ids=["put", "plain"])
 def test_machine_code_of_lattices(text: str, n: int) -> None:

@@ -99,7 +99,7 @@ def test_plan_keeps_the_meaning(make: Callable[[], Program], parallel: bool) -> 
         assert_same(source, nest, params, threads=3 if parallel else 1)
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(5)
 @pytest.mark.parametrize("make", PROGRAMS, ids=lambda make: make.__name__)
 def test_one_thread_gets_no_parallel_loop(make: Callable[[], Program]) -> None:
     steps, _ = default_plan(make(), MACHINE)

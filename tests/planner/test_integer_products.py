@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
+from drawn import in_all
 from loopwright.machines import load_machine
 from loopwright.planner.planners import model_planner, text_planner
 from loopwright.transform.contract import Contract
@@ -53,7 +54,8 @@ def test_results(kind: str) -> None:
     limits = np.iinfo(dtype) if dtype != np.int32 else np.iinfo(np.int16)
     # Code is made for rows of one element, and of none.
     least = (1, 1, 1) if kind in ("signed char", "int") else (64, 0, 16)
-    for n, m, k in (least, (5, 9, 11), (33, 47, 131)):
+    short = (least,) if in_all() or kind == "signed char" else ()
+    for n, m, k in (*short, (5, 9, 11), (33, 47, 131)):
         random = np.random.default_rng(3)
         a, b = (
             random.integers(limits.min, limits.max, (rows, k), dtype, endpoint=True)

@@ -9,6 +9,7 @@ import pytest
 
 import loopwright as lw
 from backends.c_compiled import needs_cc
+from drawn import in_all
 from loopwright.calls.splice import optimise_region, region_program, spliced
 from loopwright.frontends.c import read_c
 from loopwright.machines import load_machine
@@ -114,22 +115,20 @@ def test_scalars_that_gather_from_elsewhere_stay() -> None:
 
 
 @needs_cc
-@pytest.mark.drawn(15)
+@pytest.mark.drawn(10)
+@pytest.mark.parametrize("machine", ["cascadelake", "neoverse-n1"])
 @pytest.mark.parametrize(("number", "name", "loops"), [(k, *case) for k, case in enumerate(CASES)])
-def test_numbers(number: int, name: str, loops: str) -> None:
+def test_numbers(number: int, name: str, loops: str, machine: str) -> None:
     """Of C text and machine code as of the source order, bit by bit."""
     text = text_of(name, loops)
     file = read_c(text)
     (region,) = file.regions
-    made = {
-        machine: optimise_region(file, region, model_planner, load_machine(machine), target="c")
-        for machine in ("cascadelake", "neoverse-n1")
-    }
-    # Two lanes do not always pay.
-    assert any(isinstance(step, Reschedule) for step in made["cascadelake"].plan.steps)
+    made = optimise_region(file, region, model_planner, load_machine(machine), target="c")
+    if machine == "cascadelake":  # two lanes do not always pay
+        assert any(isinstance(step, Reschedule) for step in made.plan.steps)
     exact = ("-O2", "-ffp-contract=off", "-fopenmp-simd")
-    written = {spliced(file, [found]).decode() for found in made.values()}
-    plain, *quick = (load_library(build_library(t, exact))["f"] for t in (text, *sorted(written)))
+    texts = (text, spliced(file, [made]).decode())
+    plain, *quick = (load_library(build_library(t, exact))["f"] for t in texts)
     code = lw.compile(text, threads=1 + number // 2 % 2)
     rng = np.random.default_rng(6)
     dtype = np.int32 if SPELLINGS[name][0] == "int" else np.float64
@@ -139,6 +138,8 @@ def test_numbers(number: int, name: str, loops: str) -> None:
         results = [x.copy() for _ in (plain, *quick)]
         for function, into in zip((plain, *quick), results, strict=True):
             function(n, *(ctypes.c_void_p(a.ctypes.data) for a in (into, w)))
-        code(n, x, w)
-        for found in (*results[1:], x):
+        if in_all() or n > 13:  # a call plans anew for small sizes
+            code(n, x, w)
+            results.append(x)
+        for found in results[1:]:
             np.testing.assert_array_equal(found, results[0], str(n))

@@ -337,5 +337,5 @@ def test_threads_share_lanes_whose_strips_need_each_other(
     (vectors,) = (step for step in chosen.plan if isinstance(step, OuterVectors))
     assert chosen.schedule.mark(vectors.loop) is Mark.PARALLEL
     nest = lower_schedule(chosen.schedule)
-    for n, m, threads in ((0, 5, 2), (2, 1, 2), (3, 67, 2), (3, 131, 3)):
+    for n, m, threads in ((0, 5, 2), (2, 1, 2), (3, 67, 2), (2, 131, 3)):
         assert_same(given, nest, {"n": n, "m": m}, threads=threads)

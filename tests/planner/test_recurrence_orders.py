@@ -114,6 +114,7 @@ def test_loops_that_may_go_neither_way_stay() -> None:
     planned(program("mirrored", arrays, body))
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("seed", range(8))
 def test_random_recurrences(seed: int) -> None:
     """Tables of which an element depends on some before it, in any direction of both loops."""

@@ -77,6 +77,7 @@ def arrays(name: str, n: int) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.skipif(not has_compiler(), reason="there is no C++ compiler")
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("name", SOURCES)
 def test_results_without_privatisation_are_equal(name: str) -> None:
     n = 70 if name == "paths" else 37  # of paths more than a panel
@@ -193,7 +194,7 @@ CAPS = (("paths", 96), ("paths", 64), ("product", 128), ("product", 64), ("sweep
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no nvcc")
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(9)
 @pytest.mark.parametrize(("name", "cap"), CAPS)
 def test_compilers_keep_to_the_cap(name: str, cap: int, tmp_path: Path) -> None:
     """Without spilling much: the tiles were made for it."""

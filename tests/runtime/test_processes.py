@@ -121,7 +121,7 @@ def test_parent_and_child_share_no_scratch_memory() -> None:
 @needs_fork
 def test_fork_while_others_compile(tmp_path: Path) -> None:
     """LLVM and its lock are never copied in the middle of a call, so the child can compile too."""
-    rounds = 20 if in_all() else 6
+    rounds = 20 if in_all() else 3
     out = run(
         f"""
         assert work(0, 1)  # imports are over: their locks would be copied as well

@@ -44,7 +44,7 @@ def pairs() -> list[tuple[tuple[int, int], str, str]]:
     ]
 
 
-@pytest.mark.drawn(10)
+@pytest.mark.drawn(20)
 @pytest.mark.parametrize(("shape", "source", "target"), pairs())
 def test_pairs(shape: tuple[int, int], source: str, target: str) -> None:
     same(far_tensor(shape), source, target)

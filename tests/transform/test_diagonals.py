@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from backends.c_compiled import compile_c, needs_cc
 from backends.compiled import assert_same_bits, compile_nest, run_kernel
-from drawn import HUNTS, combined
+from drawn import HUNTS, combined, in_all
 from loopwright import parse_c
 from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.ir.interpret import element_strides, interpret_program
@@ -127,7 +127,7 @@ def bodies(draw: st.DrawFn) -> str:
     return f"KIND p = {draw(values())}; {first.replace(') +', ' - p) +')}"
 
 
-@settings(max_examples=300 if HUNTS else 12, deadline=None)
+@settings(max_examples=300 if HUNTS else 12 if in_all() else 6, deadline=None)
 @given(
     bodies(),
     st.sampled_from(sorted(KINDS)),

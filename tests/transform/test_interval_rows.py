@@ -10,6 +10,7 @@ import pytest
 
 import loopwright as lw
 from backends.c_compiled import needs_cc
+from drawn import in_all
 from loopwright.calls.splice import optimise_region, region_program, spliced
 from loopwright.diagnostics import IllegalStep
 from loopwright.frontends.c import read_c
@@ -164,6 +165,8 @@ def test_costs_and_cuts() -> None:
         expected, *results, coded = np.full((len(quick) + 2, 2, n, n), 7, np.int32)
         for function, (cost, cut) in zip((plain, *quick), (expected, *results), strict=True):
             function(n, *(ctypes.c_void_p(x.ctypes.data) for x in (p, cost, cut)))
-        code(n, p, *coded)
-        for found in (*results, coded):
+        if in_all() or n > 13:  # a call plans anew for small sizes
+            code(n, p, *coded)
+            results.append(coded)
+        for found in results:
             np.testing.assert_array_equal(found, expected, str(n))

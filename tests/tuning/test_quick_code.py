@@ -180,9 +180,9 @@ def test_nothing_is_written_to_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_memory_of_candidates_is_given_back() -> None:
-    """300 candidates in the usual run, 2,000 in the hunt; growth from the middle on."""
+    """160 candidates in the usual run, 2,000 in the hunt; growth from the middle on."""
     random = Random(0)
-    count = 2000 if HUNTS else 300
+    count = 2000 if HUNTS else 160
     marks = []
     for number in range(count):
         compile_tree(wandered(matmul_tree(16, 16, 16), random, 2))

@@ -49,7 +49,6 @@ def compiled(nest: LoopNest) -> dict[str, Runner]:
 
 
 @pytest.mark.drawn(3)
-@pytest.mark.drawn(2)
 @pytest.mark.parametrize("number", drawn(range(len(KERNELS)), 6), ids=drawn(KERNELS, 6))
 def test_kernel(number: int, folder: Path) -> None:
     """None, one, two and primes: as many sizes as the interpreter can follow."""

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drawn import in_all
 from loopwright.sparse.synthesis.bucket_partition import partitioned
 from loopwright.sparse.synthesis.counting_sort import sort_entries
 from loopwright.sparse.synthesis.stages import Stage
@@ -73,7 +74,7 @@ def test_ways_to_sort_buckets(
     ids=["int32", "uint32", "int64"],
 )
 @given(points=st.lists(st.tuples(st.integers(0, 15), st.integers(0, 7)), max_size=60))
-@settings(max_examples=12)
+@settings(max_examples=12 if in_all() else 6)
 def test_rank_sort_of_segments(
     shape: tuple[int, int], dtype: str, points: list[tuple[int, int]]
 ) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drawn import HUNTS, drawn
+from drawn import HUNTS, drawn, in_all
 from sparse.synthesis.pairs import (
     FORMATS_2D,
     FORMATS_3D,
@@ -84,7 +84,7 @@ def test_one_entry(source: str) -> None:
     st.integers(17, 32),
     st.sampled_from((0.01, 0.1, 0.5, 1.0)),
 )
-@settings(max_examples=2000 if HUNTS else 25)
+@settings(max_examples=2000 if HUNTS else 25 if in_all() else 12)
 def test_random(
     source: str, target: str, seed: int, rows: int, columns: int, density: float
 ) -> None:
@@ -154,7 +154,7 @@ def test_repeated_entries_are_summed(source: str) -> None:
         (tuple(int(c[n]) for c in tensor.entries().coordinates), float(tensor.values[place]))
         for n, place in enumerate(tensor.entries().places)
     ]
-    for target in drawn(FORMATS_2D, 2, FORMATS_2D.index(source)):
+    for target in drawn(FORMATS_2D, 2 if in_all() else 4, FORMATS_2D.index(source)):
         assert_converts(tensor, target, build(target, (3, 4), entries))
 
 
