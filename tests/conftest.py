@@ -28,9 +28,6 @@ settings.load_profile(LEVEL)
 if not HUNTS:
     providers._get_local_constants = providers.Constants
 
-# A shell starts what runs in its background without Ctrl-C, and children inherit that.
-signal.signal(signal.SIGINT, signal.default_int_handler)
-
 # A compiler keeps most of what it makes: at Python's own thresholds a tenth of a run goes by
 # looking for garbage among a million objects that stay.
 gc.set_threshold(20_000, 20, 20)
