@@ -78,8 +78,15 @@ def plan_rows(
     unary = algebra.times == "first"
     in_order = unary or (single and shape.p[0].right == 1)
     right = Packing.DIRECT if in_order else Packing.ANY
-    if m == 1 and not in_order and k * algebra.right.bytes > machine.cache(1).size:
-        # A copy of right would be read once; it is made only where it stays in the nearest cache.
+    strided = strided_bundles(shape)
+    if (
+        m == 1
+        and not in_order
+        and "p" in strided
+        and k * algebra.right.bytes > machine.cache(1).size
+    ):
+        # A copy of right would be read once; it is made only where it stays in the nearest cache,
+        # or where each place is looked up.
         left = left if left is Packing.DIRECT else Packing.ANY
         right, lanes = Packing.STRIDED, 1
     # From memory one stream is read fastest, and short rows are over before a second one pays;
@@ -105,7 +112,7 @@ def plan_rows(
         unroll=2 if far else 1,
         ahead=AHEAD_BYTES // algebra.left.bytes if rows == 1 else 0,
         parallel=parallel,
-        strided=strided_bundles(shape),
+        strided=strided,
     )
     return Choice(ContractionKernel(algebra, variant), (0, 0, 0), shape, used, work / used)
 
