@@ -93,15 +93,16 @@ def table_bytes(shape: ContractionShape, strided: str) -> int:
     return sum(8 * _OPERANDS[x] * count for x, count in counts if x not in strided)
 
 
-def strided_bundles(shape: ContractionShape) -> str:
+def strided_bundles(shape: ContractionShape, looked_up: str = "") -> str:
     """`strided` of the variant for an arranged shape: the bundles that go without tables.
 
     A bundle of one loop has a stride in every operand. The offsets of several loops are looked up,
     which is fastest, while their tables are small. Beyond MOST_TABLE_BYTES the largest bundles are
-    counted by division, which takes no memory.
+    counted by division, which takes no memory. Bundles that are `looked_up` have tables while they
+    are small, whether they have a stride or not.
     """
     loops = dict(zip("gijp", (len(dims) for dims in shape.bundles), strict=True))
-    chosen = {name for name, count in loops.items() if count <= 1}
+    chosen = {name for name, count in loops.items() if count <= 1} - set(looked_up)
 
     def strided() -> str:
         return "".join(x * max(1, loops[x]) for x in "gijp" if x in chosen)

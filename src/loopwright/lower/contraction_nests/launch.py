@@ -23,6 +23,7 @@ from loopwright.ir.contraction_shape import (
     Dim,
     has_runs,
     offsets,
+    strided_bundles,
 )
 from loopwright.ir.kernel_variant import (
     Algorithm,
@@ -33,7 +34,16 @@ from loopwright.ir.kernel_variant import (
 )
 from loopwright.lazy_dataclass import dataclass
 
-__all__ = ["Launch", "fitted_blocks", "is_nearest", "launch", "misfit", "round_up", "walk_bytes"]
+__all__ = [
+    "Launch",
+    "fitted_blocks",
+    "is_nearest",
+    "launch",
+    "misfit",
+    "places",
+    "round_up",
+    "walk_bytes",
+]
 
 Offsets: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"
 
@@ -142,6 +152,16 @@ def _strides(bundle: str, dims: tuple[Dim, ...]) -> dict[str, int]:
             found[f"{bundle}{loop}"] = dim.extent
             found[f"{operand}_{bundle}{loop}"] = getattr(dim, operand)
     return found
+
+
+def places(variant: KernelVariant, shape: ContractionShape) -> str:
+    """`strided` of a variant for an arranged shape.
+
+    Where tiles read left in place, the loop over their steps holds as many addresses as rows:
+    from strides LLVM would compute them anew in every iteration (up to 12% more instructions).
+    """
+    is_in_place = variant.algorithm is Algorithm.PRODUCT and variant.left_packing is Packing.DIRECT
+    return strided_bundles(shape, "ij" if is_in_place else "")
 
 
 def is_nearest(tile: tuple[Dim, ...], p: tuple[Dim, ...], operand: str) -> bool:

@@ -12,7 +12,6 @@ from loopwright.ir.contraction_shape import (
     ContractionShape,
     Dim,
     has_runs,
-    strided_bundles,
 )
 from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.kernel_check import unsupported
@@ -27,7 +26,7 @@ from loopwright.ir.kernel_variant import (
 )
 from loopwright.ir.machine import Machine
 from loopwright.lazy_dataclass import dataclass
-from loopwright.lower.contraction_nests.launch import is_nearest, misfit, walk_bytes
+from loopwright.lower.contraction_nests.launch import is_nearest, misfit, places, walk_bytes
 from loopwright.planner.contraction_plans.choice import Choice, even_block, operator_names
 from loopwright.planner.contraction_plans.gemm_model import GemmBlocks, gemm_blocks, largest_tile
 from loopwright.planner.contraction_plans.thin_products import TileLimits, is_thin, thin_tiles
@@ -99,8 +98,8 @@ def plan_product(
             parallel=parallel,
             guarded=guarded,
             runs=has_runs(shape.j, "out", lanes),
-            strided=strided_bundles(shape),
         )
+        variant = replace(variant, strided=places(variant, shape))
         cycles = math.prod(shape.sizes) / rate / shares
         return Choice(ContractionKernel(algebra, variant), blocks, shape, shares, cycles)
 
