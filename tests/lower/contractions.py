@@ -120,7 +120,10 @@ def make(problem: Problem, kernel: ContractionKernel, seed: int) -> Made:
 def launch(
     kernel: ContractionKernel, made: Made, problem: Problem
 ) -> tuple[dict[str, int], np.ndarray]:
-    """Values of the launch and the offset tables, for whatever names the nest asks for."""
+    """Values of the launch and the offset tables, for whatever names the nest asks for.
+
+    A bundle without a table gets its strides instead: see `offset_of`.
+    """
     instance = made.instance
     bundles = dict(zip("gijp", (instance.batch, instance.i, instance.j, instance.p), strict=True))
     values = dict(zip("GMNK", instance.sizes, strict=True))
@@ -138,6 +141,13 @@ def launch(
     for name, part in tables.items():
         values[name], at = at, at + len(part)
         parts.append(part)
+    values |= dict.fromkeys(("left_first", "right_first", "out_first"), 0)
+    for (b, dims), name in itertools.product(bundles.items(), ("left", "right", "out")):
+        if b not in kernel.variant.strided:
+            continue
+        values[f"{name}_{b}"] = getattr(dims[0], name) if dims else 0
+        for k, dim in enumerate(dims[1:], 1):
+            values |= {f"{b}{k}": dim.extent, f"{name}_{b}{k}": getattr(dim, name)}
     if kernel.variant.algorithm is Algorithm.ELEMENTS:
         inner = instance.j[0] if instance.j else Dim(1, 0, 0, 1)
         values |= {"left_j": inner.left, "right_j": inner.right, "out_j": inner.out}
@@ -275,7 +285,10 @@ _ALGEBRA = frozenset({"initial", "scaled"})
 def kernel_of(
     algorithm: Algorithm, ring: Ring, tile: tuple[int, int, int], **changes: object
 ) -> ContractionKernel:
-    """A plain kernel with some decisions changed; the types of `ring` are as it sees them."""
+    """A plain kernel with some decisions changed; the types of `ring` are as it sees them.
+
+    Offsets are looked up in tables, which serve any problem.
+    """
     left, right = DTYPES[ring.left], DTYPES[ring.right]
     if changes.get("swapped"):
         left, right = right, left
@@ -290,8 +303,8 @@ def kernel_of(
         DTYPES[ring.accumulator],
         **{name: given.pop(name) for name in _ALGEBRA},  # type: ignore[arg-type]
     )
-    packings = {"left_packing": Packing.ANY, "right_packing": Packing.ANY}
-    return ContractionKernel(algebra, KernelVariant(algorithm, *tile, **{**packings, **given}))  # type: ignore[arg-type]
+    usual = {"left_packing": Packing.ANY, "right_packing": Packing.ANY, "strided": ""}
+    return ContractionKernel(algebra, KernelVariant(algorithm, *tile, **{**usual, **given}))  # type: ignore[arg-type]
 
 
 def pairwise(choices: Mapping[str, Sequence[object]], seed: int = 0) -> Iterator[dict[str, object]]:

@@ -16,14 +16,26 @@ FOLDER = Path(__file__).parent / "golden"
 P = Packing
 MIN_PLUS = ring("min", "add", "int32")
 KERNELS: dict[str, ContractionKernel] = {
-    "product": kernel_of(
-        Algorithm.PRODUCT, MIN_PLUS, (1, 1, 1), left_packing=P.DIRECT, right_packing=P.ANY
+    "product": kernel_of(  # tables for j
+        Algorithm.PRODUCT,
+        MIN_PLUS,
+        (1, 1, 1),
+        left_packing=P.DIRECT,
+        right_packing=P.ANY,
+        strided="gip",
     ),
-    "rows": kernel_of(
-        Algorithm.ROWS, MIN_PLUS, (1, 1, 2), left_packing=P.DIRECT, right_packing=P.DIRECT
+    "rows": kernel_of(  # two loops of i, counted by division
+        Algorithm.ROWS,
+        MIN_PLUS,
+        (1, 1, 2),
+        left_packing=P.DIRECT,
+        right_packing=P.DIRECT,
+        strided="giijp",
     ),
-    "columns": kernel_of(Algorithm.COLUMNS, MIN_PLUS, (1, 1, 2), right_packing=P.DIRECT),
-    "elements": kernel_of(
+    "columns": kernel_of(
+        Algorithm.COLUMNS, MIN_PLUS, (1, 1, 2), right_packing=P.DIRECT, strided="gijp"
+    ),
+    "elements": kernel_of(  # tables
         Algorithm.ELEMENTS, MIN_PLUS, (1, 1, 2), left_packing=P.DIRECT, right_packing=P.ALONG_TILE
     ),
 }

@@ -13,7 +13,18 @@ import numpy as np
 
 from loopwright.lazy_dataclass import dataclass
 
-__all__ = ["ContractionShape", "Dim", "has_runs", "offsets"]
+__all__ = [
+    "MOST_TABLE_BYTES",
+    "ContractionShape",
+    "Dim",
+    "has_runs",
+    "offsets",
+    "strided_bundles",
+    "table_bytes",
+]
+
+MOST_TABLE_BYTES = 1 << 24  # of the offset tables of one launch; they are kept with its kernel
+_OPERANDS = {"g": 3, "i": 2, "j": 2, "p": 2}  # that a bundle moves: tables of which it may need
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,3 +85,30 @@ def offsets(dims: tuple[Dim, ...], operand: str) -> np.ndarray[tuple[int], np.dt
         steps = np.arange(d.extent, dtype=np.int64) * getattr(d, operand)
         total = (total[:, None] + steps).reshape(-1)
     return total
+
+
+def table_bytes(shape: ContractionShape, strided: str) -> int:
+    """The most bytes that the offset tables of the bundles without strides take."""
+    counts = zip("gijp", shape.sizes, strict=True)
+    return sum(8 * _OPERANDS[x] * count for x, count in counts if x not in strided)
+
+
+def strided_bundles(shape: ContractionShape, looked_up: str = "") -> str:
+    """`strided` of the variant for an arranged shape: the bundles that go without tables.
+
+    A bundle of one loop has a stride in every operand. The offsets of several loops are looked up,
+    which is fastest, while their tables are small. Beyond MOST_TABLE_BYTES the largest bundles are
+    counted by division, which takes no memory. Bundles that are `looked_up` have tables while they
+    are small, whether they have a stride or not.
+    """
+    loops = dict(zip("gijp", (len(dims) for dims in shape.bundles), strict=True))
+    chosen = {name for name, count in loops.items() if count <= 1} - set(looked_up)
+
+    def strided() -> str:
+        return "".join(x * max(1, loops[x]) for x in "gijp" if x in chosen)
+
+    while table_bytes(shape, strided()) > MOST_TABLE_BYTES:
+        counts = zip("gijp", shape.sizes, strict=True)
+        _, largest = max((_OPERANDS[x] * count, x) for x, count in counts if x not in chosen)
+        chosen.add(largest)
+    return strided()

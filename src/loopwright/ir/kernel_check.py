@@ -21,12 +21,12 @@ _MOST_UPDATES = 1024  # of accumulators in an iteration of the innermost loop, l
 _IN_PLACE = frozenset({Packing.DIRECT, Packing.ALONG_TILE, Packing.ANY})
 _PACKINGS: dict[Algorithm, tuple[frozenset[Packing], frozenset[Packing]]] = {
     Algorithm.PRODUCT: (
-        frozenset(Packing) - {Packing.ANY, Packing.BY_TILE},
-        frozenset(Packing) - {Packing.ANY},
+        frozenset(Packing) - {Packing.ANY, Packing.STRIDED, Packing.BY_TILE},
+        frozenset(Packing) - {Packing.ANY, Packing.STRIDED},
     ),
     Algorithm.ROWS: (
         frozenset({Packing.DIRECT, Packing.ALONG_P, Packing.ANY}),
-        frozenset({Packing.DIRECT, Packing.ANY}),
+        frozenset({Packing.DIRECT, Packing.ANY, Packing.STRIDED}),
     ),
     Algorithm.COLUMNS: (frozenset({Packing.ANY}), _IN_PLACE),
     Algorithm.ELEMENTS: (_IN_PLACE, _IN_PLACE),
@@ -53,6 +53,8 @@ def _faults(kernel: ContractionKernel) -> Iterator[str]:
     for (side, chosen), known in zip(sides, _PACKINGS[variant.algorithm], strict=True):
         if chosen not in known:
             yield f"a {word} does not take {side} by '{chosen.value}'"
+    if "".join(sorted(variant.strided)) != variant.strided or set(variant.strided) - set("gijp"):
+        yield "bundles with strides are some of 'gijp', in this order"
     if variant.parallel not in _PARALLEL[variant.algorithm]:
         yield f"a {word} does not share out '{variant.parallel}'"
     if variant.algorithm is Algorithm.PRODUCT:
@@ -61,7 +63,10 @@ def _faults(kernel: ContractionKernel) -> Iterator[str]:
     if variant.group > 1 or variant.flipped or variant.guarded:
         yield f"a {word} has no groups of steps, turned signs or guards"
     streams = {Algorithm.ROWS: variant.left_packing, Algorithm.COLUMNS: variant.right_packing}
-    if streams.get(variant.algorithm) is Packing.ANY and variant.lanes > 1:
+    reads_elements = (
+        streams.get(variant.algorithm) is Packing.ANY or variant.right_packing is Packing.STRIDED
+    )
+    if reads_elements and variant.lanes > 1:
         yield f"a {word} that reads element by element has one lane"
     if variant.apart and (variant.algorithm is not Algorithm.COLUMNS or variant.rows == 1):
         yield "only columns of several steps take these from different parts of p"

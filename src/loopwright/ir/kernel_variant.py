@@ -47,6 +47,7 @@ class Packing(Enum):
     WALK_TILE = "walk_tile"  # packed in the order of memory; neighbours lie along i or j
     WALK_P = "walk_p"  # packed in the order of memory; neighbours lie along p
     ANY = "any"  # read element by element, in no particular order
+    STRIDED = "strided"  # read where it lies, by its stride: right of ROWS for a single row
 
 
 class Broadcast(Enum):
@@ -110,6 +111,9 @@ class KernelVariant:
     guarded: bool = (
         False  # cheaper operators where the data allow them, see contraction_nests/operand_scan
     )
+    # Bundles of "gijp" without offset tables, each as often as it has loops and at least once: one
+    # loop has a stride, several are counted by division. Follows from the shape of a call.
+    strided: str = "gijp"
 
     @property
     def columns(self) -> int:
@@ -128,6 +132,10 @@ class KernelVariant:
         words += [f"parallel over {self.parallel}"] * (self.parallel != "none")
         flags = ("swapped", "flipped", "apart", "guarded")
         words += [flag for flag in flags if getattr(self, flag)]
+        missing = [x for x in "gijp" if x not in self.strided]
+        words += [f"offset tables for {', '.join(missing)}"] * bool(missing)
+        divided = [x for x in "gijp" if self.strided.count(x) > 1]
+        words += [f"{', '.join(divided)} counted by division"] * bool(divided)
         return "; ".join(words if self.runs else [*words, "out element by element"])
 
     @property

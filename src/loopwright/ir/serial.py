@@ -203,14 +203,19 @@ def _read_operator(data: Json) -> str | Expr:
 
 
 def variant_to_json(variant: KernelVariant | GridVariant | ElementsVariant) -> Json:
-    """A kernel variant as an object: enumerations by their values."""
+    """A kernel variant as an object: enumerations by their values.
+
+    `strided` is left out where a contraction has no tables, as in plans that are older than it.
+    """
     values = {field.name: getattr(variant, field.name) for field in fields(variant)}
+    if isinstance(variant, KernelVariant) and variant.strided == "gijp":
+        del values["strided"]
     return {name: x.value if isinstance(x, Enum) else x for name, x in values.items()}
 
 
 def read_variant(data: Json) -> KernelVariant:
     """The kernel variant that `variant_to_json` wrote."""
-    if not isinstance(data, dict) or data.keys() != _VARIANT.keys():
+    if not isinstance(data, dict) or data.keys() | {"strided"} != _VARIANT.keys():
         raise Malformed("a kernel variant", data)
     return KernelVariant(**{name: _decision(name, x, _VARIANT[name]) for name, x in data.items()})
 

@@ -19,12 +19,12 @@ from loopwright.lower.buffers import stride_name
 from loopwright.lower.build import lets, loop, seq, vector
 from loopwright.lower.contraction_nests.combine import apply, combine, product, scaled, start_from
 from loopwright.lower.contraction_nests.matrix_vector import arguments
-from loopwright.lower.contraction_nests.operand_layout import table
+from loopwright.lower.contraction_nests.operand_layout import base_bindings, place_scalars
 from loopwright.lower.vectorize import vectorize
 
 __all__ = ["lower_elements", "lower_elementwise"]
 
-SCALARS = ("G", "N", "left_j", "right_j", "out_j", "left_g", "right_g", "out_g")
+_SCALARS = ("G", "N", "left_j", "right_j", "out_j")
 j, lane = Var("j"), Var("lane")
 
 
@@ -36,7 +36,6 @@ def lower_elements(kernel: ContractionKernel, name: str) -> LoopNest:
     has more than one lane.
     """
     variant = kernel.variant
-    bases = [(Var(f"{x}_base"), table(f"{x}_g", Var("g"))) for x in ("left", "right", "out")]
     lanes, chunk = variant.lanes, variant.columns
     many, some = Var("N") // chunk * chunk, Var("N") // lanes * lanes
     parts: list[Stmt] = []
@@ -51,8 +50,9 @@ def lower_elements(kernel: ContractionKernel, name: str) -> LoopNest:
         some = Const(0)
     parts.append(loop(j, some, Var("N"), _element(kernel, j)))
     mark = Mark.PARALLEL if variant.parallel == "batch" else Mark.SERIAL
-    body = loop(Var("g"), 0, Var("G"), lets(bases, seq(*parts)), mark=mark)
-    return LoopNest(name, arguments(kernel), SCALARS, body)
+    body = loop(Var("g"), 0, Var("G"), lets(base_bindings(kernel), seq(*parts)), mark=mark)
+    scalars = *_SCALARS, *place_scalars(kernel, ("left_g", "right_g", "out_g"))
+    return LoopNest(name, arguments(kernel), scalars, body)
 
 
 def _element(kernel: ContractionKernel, at: Expr) -> Stmt:

@@ -10,8 +10,9 @@
               for ir step M_r
                 tile of M_r x N_r accumulators over p
 
-Bundles are linear loops here: element (i, p) of left lies at left_i[i] + left_p[p], offsets that
-tables of the launch hold. So tensors of any rank are read as matrices without being moved.
+Bundles are linear loops here: element (i, p) of left lies at i * left_i + p * left_p, or, where a
+bundle has several loops, at offsets that tables of the launch hold. So tensors of any rank are read
+as matrices without being moved.
 """
 
 from __future__ import annotations
@@ -24,8 +25,12 @@ from loopwright.ir.loops import Alloc, Barrier, Buffer, If, LoopNest, Mark, Spac
 from loopwright.lower.build import lets, loop, nothing, seq
 from loopwright.lower.contraction_nests.combine import BIAS, column_bias
 from loopwright.lower.contraction_nests.matrix_vector import arguments
-from loopwright.lower.contraction_nests.operand_layout import TABLES as BY_TABLES
-from loopwright.lower.contraction_nests.operand_layout import Layout, table
+from loopwright.lower.contraction_nests.operand_layout import (
+    InMemory,
+    Layout,
+    base_bindings,
+    place_scalars,
+)
 from loopwright.lower.contraction_nests.operand_scan import (
     allows_quick_kernel,
     joins_by,
@@ -38,11 +43,9 @@ from loopwright.lower.contraction_nests.packing import left_panels, pitch, plane
 from loopwright.lower.contraction_nests.tile import register_tiles
 from loopwright.lower.work_distribution import snake_distribution
 
-__all__ = ["SCALARS", "TABLES", "block_loops", "lower_product"]
+__all__ = ["block_loops", "lower_product"]
 
-# Offset tables of each linear index in each operand. They follow one another in the buffer
-# `table`; the launch value of the same name says where each begins.
-TABLES = (
+_PLACES = (
     "left_g",
     "right_g",
     "out_g",
@@ -53,24 +56,24 @@ TABLES = (
     "left_p",
     "right_p",
 )
-SCALARS = (
+_SCALARS = (
     *("G", "M", "N", "K", "mc", "nc", "kc", "right_step"),
     *("left_w", "right_w", "left_v", "right_v"),
-    *TABLES,
 )
 
 
 def lower_product(kernel: ContractionKernel, name: str, *, halves: bool = True) -> LoopNest:
     """The LoopNest of a contraction of kind PRODUCT; `halves`: see register_tiles."""
-    bases = [(Var(f"{x}_base"), table(f"{x}_g", Var("g"))) for x in ("left", "right", "out")]
     mark = Mark.PARALLEL if kernel.variant.parallel == "batch" else Mark.SERIAL
-    body = loop(Var("g"), 0, Var("G"), lets(bases, block_loops(kernel, halves=halves)), mark=mark)
-    return LoopNest(name, arguments(kernel), SCALARS, _with_packed(kernel, body))
+    blocks = block_loops(kernel, InMemory(kernel), halves=halves)
+    scalars = *_SCALARS, *place_scalars(kernel, _PLACES)
+    body = loop(Var("g"), 0, Var("G"), lets(base_bindings(kernel), blocks), mark=mark)
+    return LoopNest(name, arguments(kernel), scalars, _with_packed(kernel, body))
 
 
 def block_loops(
     kernel: ContractionKernel,
-    layout: Layout = BY_TABLES,
+    layout: Layout,
     *,
     halves: bool = True,
     shares: int = 1,
@@ -123,7 +126,7 @@ def block_loops(
         # With i shared out, all threads fill the block together and use it together.
         wait = Barrier() if variant.parallel == "i" else nothing
         bias = column_bias(kernel) if variant.flipped else nothing
-        fill = right_panels(kernel, share("i"), layout)
+        fill = right_panels(kernel, layout, share("i"))
         if "right_packed" in kept:
             is_one_block = Binary("and", Var("N") <= Var("nc"), Var("K") <= Var("kc"))
             fill = If(Binary("and", Var("before") > 0, is_one_block), nothing, fill)
@@ -148,7 +151,7 @@ def _packed_left(
     """
     if kernel.variant.left_packing is Packing.DIRECT:
         return nothing
-    panels = left_panels(kernel, layout=layout)
+    panels = left_panels(kernel, layout)
     if kernel.variant.parallel in ("i", "j") or shares > 1 or layout.clips or layout.step_clips:
         return panels
     is_one_block = Binary("and", Var("M") <= Var("mc"), Var("K") <= Var("kc"))

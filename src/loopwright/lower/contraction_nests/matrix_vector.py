@@ -41,13 +41,16 @@ from loopwright.lower.contraction_nests.combine import (
     start_from,
     zero,
 )
-from loopwright.lower.contraction_nests.operand_layout import table
+from loopwright.lower.contraction_nests.operand_layout import (
+    base_bindings,
+    offset_of,
+    place_scalars,
+)
 from loopwright.lower.contraction_nests.operand_scan import passing_kernel
 
 __all__ = ["lower_columns", "lower_rows"]
 
-_ROW_TABLES = ("left_g", "right_g", "out_g", "left_i", "out_i", "left_p", "right_p")
-_ROW_SCALARS = ("G", "M", "K", *_ROW_TABLES)
+_ROW_PLACES = ("left_g", "right_g", "out_g", "left_i", "out_i", "left_p", "right_p")
 ir, p, lane, part = Var("ir"), Var("p"), Var("lane"), Var("part")
 apart = Var("apart")  # from a row to the next one of its group
 
@@ -58,20 +61,20 @@ def lower_rows(kernel: ContractionKernel, name: str) -> LoopNest:
     mark = Mark.PARALLEL if variant.parallel == "i" else Mark.SERIAL
     part_of_rows = (Var("M") + (variant.rows - 1)) // variant.rows
     group = lets([(apart, part_of_rows)], loop(ir, 0, apart, _group(kernel), mark=mark))
-    packs = variant.right_packing is not Packing.DIRECT and not is_unary(kernel)
+    packs = variant.right_packing is Packing.ANY and not is_unary(kernel)
     if packs:
         group = seq(_gather_right(kernel), group)
-    bases = [(Var(f"{x}_base"), table(f"{x}_g", Var("g"))) for x in ("left", "right", "out")]
     batch = Mark.PARALLEL if variant.parallel == "batch" else Mark.SERIAL
-    body = loop(Var("g"), 0, Var("G"), lets(bases, group), mark=batch)
+    body = loop(Var("g"), 0, Var("G"), lets(base_bindings(kernel), group), mark=batch)
     if packs:
         packed = Buffer("right_packed", kernel.right, (Const(1),), Space.PRIVATE)
         body = Alloc(packed, (Var("K"),), body)
-    return LoopNest(name, arguments(kernel), _ROW_SCALARS, body)
+    scalars = "G", "M", "K", *place_scalars(kernel, _ROW_PLACES)
+    return LoopNest(name, arguments(kernel), scalars, body)
 
 
 def arguments(kernel: ContractionKernel) -> tuple[Buffer, ...]:
-    """The array arguments: out, left, right, offset tables, beta where it is in use."""
+    """The array arguments: out, left, right, tables, alpha and beta where they are in use."""
     algebra = kernel.algebra
     one = (Const(1),)
     found = [
@@ -89,7 +92,7 @@ def arguments(kernel: ContractionKernel) -> tuple[Buffer, ...]:
 
 def _gather_right(kernel: ContractionKernel) -> Stmt:
     """Copy right into the order of p, once for all rows."""
-    at = Var("right_base") + table("right_p", Var("pack_p"))
+    at = Var("right_base") + offset_of(kernel, "right", "p", Var("pack_p"))
     copy = Store("right_packed", (Var("pack_p"),), Load("right", (at,), kernel.right))
     return loop(Var("pack_p"), 0, Var("K"), copy)
 
@@ -100,7 +103,7 @@ def _group(kernel: ContractionKernel) -> Stmt:
     starts = []
     for r in range(variant.rows):
         i = (ir + apart * r).min(Var("M") - 1)
-        starts.append((Var(f"left_row{r}"), Var("left_base") + table("left_i", i)))
+        starts.append((Var(f"left_row{r}"), Var("left_base") + offset_of(kernel, "left", "i", i)))
     shape = (Const(variant.rows), Const(variant.vectors), Const(variant.lanes))
     strides = (Const(variant.columns), Const(variant.lanes), Const(1))
     sums = Buffer("sums", kernel.algebra.accumulator, strides, Space.REGISTER)
@@ -140,13 +143,19 @@ def _nothing() -> Stmt:
 
 
 def _left(kernel: ContractionKernel, r: int, at: Expr, offset: Expr) -> Expr:
-    step = at if kernel.variant.left_packing is Packing.DIRECT else table("left_p", at)
+    step = (
+        at if kernel.variant.left_packing is Packing.DIRECT else offset_of(kernel, "left", "p", at)
+    )
     return Load("left", (Var(f"left_row{r}") + step + offset,), kernel.left)
 
 
 def _right(kernel: ContractionKernel, at: Expr, offset: Expr) -> Expr:
-    if kernel.variant.right_packing is Packing.DIRECT:
-        return Load("right", (Var("right_base") + at + offset,), kernel.right)
+    match kernel.variant.right_packing:
+        case Packing.DIRECT:
+            return Load("right", (Var("right_base") + at + offset,), kernel.right)
+        case Packing.STRIDED:  # one lane
+            place = Var("right_base") + offset_of(kernel, "right", "p", at)
+            return Load("right", (place,), kernel.right)
     return Load("right_packed", (at + offset,), kernel.right)
 
 
@@ -223,7 +232,7 @@ def _finish(kernel: ContractionKernel, r: int) -> Stmt:
         pairs = [apply(algebra.plus, *terms[k : k + 2]) for k in range(0, len(terms) - 1, 2)]
         terms = pairs + terms[len(pairs) * 2 :]
     row = ir + apart * r
-    at = Var("out_base") + table("out_i", row)
+    at = Var("out_base") + offset_of(kernel, "out", "i", row)
     total = scaled(kernel, terms[0])
     if algebra.initial is not Initial.ZERO:
         total = apply(algebra.plus, start_from(kernel, Load("out", (at,), algebra.out)), total)
@@ -242,8 +251,7 @@ def _finish(kernel: ContractionKernel, r: int) -> Stmt:
 # streams that never break off, which caches follow better.
 
 
-_COLUMN_TABLES = ("left_g", "right_g", "out_g", "right_j", "out_j", "left_p", "right_p")
-_COLUMN_SCALARS = ("G", "N", "K", "nc", *_COLUMN_TABLES)
+_COLUMN_PLACES = ("left_g", "right_g", "out_g", "right_j", "out_j", "left_p", "right_p")
 j, jc, p, lane, nb = Var("j"), Var("jc"), Var("p"), Var("lane"), Var("nb")
 
 
@@ -269,13 +277,13 @@ def lower_columns(kernel: ContractionKernel, name: str) -> LoopNest:
     blocks = loop(
         jc, 0, Var("N"), lets([(nb, (Var("N") - jc).min(Var("nc")))], block), Var("nc"), mark
     )
-    bases = [(Var(f"{x}_base"), table(f"{x}_g", Var("g"))) for x in ("left", "right", "out")]
     batch = Mark.PARALLEL if variant.parallel == "batch" else Mark.SERIAL
-    body = loop(Var("g"), 0, Var("G"), lets(bases, blocks), mark=batch)
+    body = loop(Var("g"), 0, Var("G"), lets(base_bindings(kernel), blocks), mark=batch)
     if _is_separate(kernel):
         sums = Buffer("sums", kernel.algebra.accumulator, (Const(1),), Space.PRIVATE)
         body = Alloc(sums, (Var("nc").min(Var("N")) + _apart(kernel),), body)
-    return LoopNest(name, arguments(kernel), _COLUMN_SCALARS, body)
+    scalars = "G", "N", "K", "nc", *place_scalars(kernel, _COLUMN_PLACES)
+    return LoopNest(name, arguments(kernel), scalars, body)
 
 
 def _is_separate(kernel: ContractionKernel) -> bool:
@@ -318,7 +326,11 @@ def _each_vector(
 
 
 def _out_at(kernel: ContractionKernel, at: Expr, offset: Expr) -> Expr:
-    step = jc + at if kernel.variant.right_packing is Packing.DIRECT else table("out_j", jc + at)
+    step = (
+        jc + at
+        if kernel.variant.right_packing is Packing.DIRECT
+        else offset_of(kernel, "out", "j", jc + at)
+    )
     return Var("out_base") + step + offset
 
 
@@ -364,8 +376,10 @@ def _sweep(kernel: ContractionKernel, count: int, distance: Expr | int = 1) -> S
     starts = []
     for r in range(count):
         step = p + r * as_expr(distance)
-        starts.append((Var(f"right_row{r}"), Var("right_base") + table("right_p", step)))
-        starts.append((Var(f"left_at{r}"), Var("left_base") + table("left_p", step)))
+        starts.append(
+            (Var(f"right_row{r}"), Var("right_base") + offset_of(kernel, "right", "p", step))
+        )
+        starts.append((Var(f"left_at{r}"), Var("left_base") + offset_of(kernel, "left", "p", step)))
     dtype = algebra.accumulator if algebra.scaled else kernel.left
     factors = Buffer("factors", dtype, (Const(variant.lanes), Const(1)), Space.REGISTER)
     fill = []
@@ -379,7 +393,11 @@ def _sweep(kernel: ContractionKernel, count: int, distance: Expr | int = 1) -> S
     def update(at: Expr, offset: Expr) -> Stmt:
         total = _get(kernel, at, offset)
         for r in range(count):
-            step = jc + at if variant.right_packing is Packing.DIRECT else table("right_j", jc + at)
+            step = (
+                jc + at
+                if variant.right_packing is Packing.DIRECT
+                else offset_of(kernel, "right", "j", jc + at)
+            )
             right: Expr = Load("right", (Var(f"right_row{r}") + step + offset,), kernel.right)
             if scales_right:
                 right = scaled(kernel, cast(right, algebra.accumulator))

@@ -1,30 +1,35 @@
-"""Where the elements of a product's operands lie: by offset tables, or by affine subscripts.
+"""Where the elements of a product's operands lie: by strides and tables, or by affine subscripts.
 
 The loops of algorithm 6 count through bundles: i, j, p. A layout says where that leads in each
-operand. Kernels of whole contractions see operands as memory and look offsets up in tables of the
-launch, so tensors of any rank are read as matrices; those inside a nest see the program's own
-arrays, whose subscripts grow by a fixed amount with each loop.
+operand. Kernels of whole contractions see operands as memory: a bundle of one loop has a stride,
+the offsets of several loops are looked up in tables of the launch. So tensors of any rank are read
+as matrices. Kernels inside a nest see the program's own arrays, whose subscripts grow by a fixed
+amount with each loop.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from loopwright.ir.dtypes import INT64, DType
 from loopwright.ir.expr import Const, Expr, Load, Var
+from loopwright.ir.kernel_variant import ContractionKernel
 from loopwright.ir.visit import rewrite
 from loopwright.lazy_dataclass import dataclass
 
 __all__ = [
-    "TABLES",
     "Affine",
     "AffineOperand",
     "Clip",
+    "InMemory",
     "Layout",
     "Place",
     "StepClip",
+    "base_bindings",
     "bind",
+    "offset_of",
+    "place_scalars",
     "table",
 ]
 
@@ -128,9 +133,49 @@ def table(name: str, index: Expr) -> Expr:
     return Load("table", (Var(name) + index,), INT64)
 
 
-class _Tables:
-    """Operands as memory: offsets are looked up, the launch value `left_i` says where."""
+def offset_of(kernel: ContractionKernel, operand: str, bundle: str, index: Expr) -> Expr:
+    """How far index `index` of a bundle leads in an operand.
 
+    The launch value `left_i` is the stride of left along i, or where the table of its offsets
+    begins. Of several loops without a table it is the stride along the outermost one; `left_i1` is
+    that along the next one, of extent `i1`.
+    """
+    name = f"{operand}_{bundle}"
+    loops = kernel.variant.strided.count(bundle)
+    if not loops:
+        return table(name, index)
+    inner: list[Expr] = []
+    for loop in range(loops - 1, 0, -1):
+        extent = Var(f"{bundle}{loop}")
+        inner.append(index % extent * Var(f"{name}{loop}"))
+        index = index // extent
+    return sum(inner, index * Var(name))
+
+
+def place_scalars(kernel: ContractionKernel, names: Sequence[str]) -> tuple[str, ...]:
+    """The launch values that `offset_of` reads for operands along bundles, such as "left_i"."""
+    found = dict.fromkeys(f"{operand}_first" for operand in ("left", "right", "out"))
+    found |= dict.fromkeys(names)
+    for name in names:
+        bundle = name[-1]
+        for loop in range(1, kernel.variant.strided.count(bundle)):
+            found |= {f"{bundle}{loop}": None, f"{name}{loop}": None}
+    return tuple(found)
+
+
+def base_bindings(kernel: ContractionKernel) -> list[tuple[Var, Expr]]:
+    """Where the operands begin at iteration g of the batch: `left_base` and its kin."""
+    return [
+        (Var(f"{x}_base"), Var(f"{x}_first") + offset_of(kernel, x, "g", Var("g")))
+        for x in ("left", "right", "out")
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class InMemory:
+    """Operands as memory: a stride for each bundle that has one, offset tables for the others."""
+
+    kernel: ContractionKernel
     clips: tuple[Clip, ...] = ()
     step_clips: tuple[StepClip, ...] = ()
 
@@ -141,7 +186,7 @@ class _Tables:
         return Place((Var(f"{operand}_base"),))
 
     def at(self, operand: str, bundle: str, index: Expr) -> Place:
-        return Place((table(f"{operand}_{bundle}", index),))
+        return Place((offset_of(self.kernel, operand, bundle, index),))
 
     def onward(self, operand: str, steps: Expr) -> Place:
         return Place((steps * Var(f"{operand}_step"),))
@@ -151,9 +196,6 @@ class _Tables:
 
     def visit(self, operand: str) -> Expr:
         return Var(f"{operand}_v")
-
-
-TABLES: Layout = _Tables()
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ from loopwright.ir.kernel_variant import Broadcast, ContractionKernel, Packing, 
 from loopwright.ir.loops import Alloc, Buffer, Mark, Prefetch, Space, Stmt, Store
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.build import lets, loop, seq, unrolled, vector
-from loopwright.lower.contraction_nests.operand_layout import TABLES, Layout, Place, bind, table
+from loopwright.lower.contraction_nests.operand_layout import Layout, Place, bind, table
 
 __all__ = ["PITCH", "depth", "left_panels", "pitch", "planes", "right_panels"]
 
@@ -118,9 +118,7 @@ class _Side:
         return f"{self.name}_packed"
 
 
-def left_panels(
-    kernel: ContractionKernel, mark: Mark = Mark.SERIAL, layout: Layout = TABLES
-) -> Stmt:
+def left_panels(kernel: ContractionKernel, layout: Layout, mark: Mark = Mark.SERIAL) -> Stmt:
     """Pack rows ic .. ic + mb of the left operand for the steps pc .. pc + kb."""
     variant = kernel.variant
     side = _Side(
@@ -142,9 +140,7 @@ def left_panels(
     return _panels(side, mark)
 
 
-def right_panels(
-    kernel: ContractionKernel, mark: Mark = Mark.SERIAL, layout: Layout = TABLES
-) -> Stmt:
+def right_panels(kernel: ContractionKernel, layout: Layout, mark: Mark = Mark.SERIAL) -> Stmt:
     """Pack columns jc .. jc + nb of the right operand for the steps pc .. pc + kb."""
     variant = kernel.variant
     side = _Side(

@@ -12,7 +12,7 @@ from loopwright.ir.loops import Alloc, Buffer, If, Prefetch, Space, Stmt, Store
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.build import CACHE_LINE, lets, loop, nothing, seq, unrolled, vector
 from loopwright.lower.contraction_nests.combine import add_bias, apply, start_from, zero
-from loopwright.lower.contraction_nests.operand_layout import TABLES, Layout, Place, bind
+from loopwright.lower.contraction_nests.operand_layout import InMemory, Layout, Place, bind
 from loopwright.lower.contraction_nests.tile_steps import (
     STEP_BOUNDS,
     InPlace,
@@ -29,7 +29,7 @@ row, part, lane = Var("row"), Var("part"), Var("lane")
 
 def register_tiles(
     kernel: ContractionKernel,
-    layout: Layout = TABLES,
+    layout: Layout,
     *,
     halves: bool = True,
     joins: str | Expr | None = None,
@@ -88,7 +88,7 @@ def _is_shifted(kernel: ContractionKernel, layout: Layout) -> bool:
     complete after one tile may be written twice.
     """
     is_direct = kernel.variant.right_packing is Packing.DIRECT
-    return is_direct and kernel.algebra.initial is Initial.ZERO and layout is TABLES
+    return is_direct and kernel.algebra.initial is Initial.ZERO and isinstance(layout, InMemory)
 
 
 def _whole_tile(
@@ -136,7 +136,7 @@ class _Tile:
     def is_complete(self) -> bool:
         """Whether all steps are taken at once: left in place is one block of them (launch)."""
         is_direct = self.kernel.variant.left_packing is Packing.DIRECT
-        return is_direct and self.layout is TABLES
+        return is_direct and isinstance(self.layout, InMemory)
 
     def out(self, place: Place) -> Expr:
         return Load(self.layout.buffer("out"), place.index, self.kernel.algebra.out)

@@ -8,6 +8,7 @@ from loopwright.ir.kernel_variant import Algorithm, KernelVariant, Packing
 from loopwright.ir.machine import Machine
 from loopwright.ir.passed_nan import number_operator
 from loopwright.log import log
+from loopwright.lower.contraction_nests.launch import launch
 from loopwright.planner.contraction_plans.analytical import Choice
 
 __all__ = ["explain_choice", "log_plan"]
@@ -28,6 +29,7 @@ _PACKINGS = {
     Packing.WALK_TILE: "packed in the order of memory",
     Packing.WALK_P: "packed in the order of memory, along the reduction",
     Packing.ANY: "read element by element",
+    Packing.STRIDED: "read element by element, by its stride",
 }
 
 
@@ -50,6 +52,9 @@ def explain_choice(choice: Choice, machine: Machine) -> str:
             f"  left: {_PACKINGS[variant.left_packing]}; right: {_PACKINGS[variant.right_packing]}"
             + ("; exchanged" if variant.swapped else ""),
         ]
+    size = launch(variant, choice.blocks, choice.shape).table_bytes
+    if size:
+        lines.append(f"  offset tables: {size:,} bytes")
     lines.append(f"  threads: {_threads(variant, choice.threads)}")
     if not math.isnan(choice.cycles):
         lines.append(f"  predicted: {_time(choice, machine)}")

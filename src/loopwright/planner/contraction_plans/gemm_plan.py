@@ -7,7 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from loopwright.ir.contraction_shape import ContractionShape, Dim, has_runs
+from loopwright.ir.contraction_shape import (
+    MOST_TABLE_BYTES,
+    ContractionShape,
+    Dim,
+    has_runs,
+)
 from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.kernel_check import unsupported
 from loopwright.ir.kernel_variant import (
@@ -21,7 +26,7 @@ from loopwright.ir.kernel_variant import (
 )
 from loopwright.ir.machine import Machine
 from loopwright.lazy_dataclass import dataclass
-from loopwright.lower.contraction_nests.launch import is_nearest, misfit
+from loopwright.lower.contraction_nests.launch import is_nearest, misfit, places, walk_bytes
 from loopwright.planner.contraction_plans.choice import Choice, even_block, operator_names
 from loopwright.planner.contraction_plans.gemm_model import GemmBlocks, gemm_blocks, largest_tile
 from loopwright.planner.contraction_plans.thin_products import TileLimits, is_thin, thin_tiles
@@ -94,6 +99,7 @@ def plan_product(
             guarded=guarded,
             runs=has_runs(shape.j, "out", lanes),
         )
+        variant = replace(variant, strided=places(variant, shape))
         cycles = math.prod(shape.sizes) / rate / shares
         return Choice(ContractionKernel(algebra, variant), blocks, shape, shares, cycles)
 
@@ -516,13 +522,14 @@ def _packing(
     if has_runs(p, operand, lanes):
         return Packing.ALONG_P
     is_far = elements > near
-    if is_far and is_nearest(tile, p, operand):
+    if is_far and is_nearest(tile, p, operand) and walk_bytes(tile) <= MOST_TABLE_BYTES:
         return Packing.WALK_TILE
     # What lies in L2 is near enough in any order of steps, and panels are then written in order.
     is_small = 4 * elements <= near
     steps = [abs(getattr(d, operand)) for d in p]
     is_in_order = steps == sorted(steps, reverse=True)
-    return Packing.GATHER if is_small or is_in_order else Packing.WALK_P
+    is_long = walk_bytes(p) > MOST_TABLE_BYTES
+    return Packing.GATHER if is_small or is_in_order or is_long else Packing.WALK_P
 
 
 def _parallel(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from loopwright.diagnostics import UsageError
 from loopwright.ir.contraction_shape import ContractionShape
 from loopwright.ir.kernel_check import unsupported
 from loopwright.ir.kernel_variant import Algebra, ContractionKernel
 from loopwright.ir.machine import Machine
-from loopwright.lower.contraction_nests.launch import fitted_blocks, misfit
+from loopwright.lower.contraction_nests.launch import fitted_blocks, misfit, places
 from loopwright.planner.contraction_plans.arrange import arrange_for
 from loopwright.planner.contraction_plans.choice import Choice, lanes_of
 from loopwright.transform.contract import Contract
@@ -43,9 +44,10 @@ def given_choice(
             "a plan for a contraction is one contract step without loops", found=str(plan)
         )
     (variant,) = step.variants
-    kernel = ContractionKernel(algebra, variant)
     lanes = lanes_of(algebra, machine)
     arranged = arrange_for(variant, shape, lanes, reorder=reassoc)
+    variant = replace(variant, strided=places(variant, arranged))
+    kernel = ContractionKernel(algebra, variant)
     reason = unsupported(kernel) or misfit(kernel, arranged)
     if variant.streams > 1 and not reassoc:
         reason = "it sums in another order, which this function does not allow (reassoc=True)"

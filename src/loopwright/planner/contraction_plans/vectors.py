@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from itertools import product
 
-from loopwright.ir.contraction_shape import ContractionShape, Dim, has_runs
+from loopwright.ir.contraction_shape import ContractionShape, Dim, has_runs, strided_bundles
 from loopwright.ir.kernel_variant import (
     Algebra,
     Algorithm,
@@ -78,6 +78,17 @@ def plan_rows(
     unary = algebra.times == "first"
     in_order = unary or (single and shape.p[0].right == 1)
     right = Packing.DIRECT if in_order else Packing.ANY
+    strided = strided_bundles(shape)
+    if (
+        m == 1
+        and not in_order
+        and "p" in strided
+        and k * algebra.right.bytes > machine.cache(1).size
+    ):
+        # A copy of right would be read once; it is made only where it stays in the nearest cache,
+        # or where each place is looked up.
+        left = left if left is Packing.DIRECT else Packing.ANY
+        right, lanes = Packing.STRIDED, 1
     # From memory one stream is read fastest, and short rows are over before a second one pays;
     # from a cache, two long rows share the vectors of right, and need no hints: each belongs to a
     # stream of its own (measured, N1).
@@ -101,6 +112,7 @@ def plan_rows(
         unroll=2 if far else 1,
         ahead=AHEAD_BYTES // algebra.left.bytes if rows == 1 else 0,
         parallel=parallel,
+        strided=strided,
     )
     return Choice(ContractionKernel(algebra, variant), (0, 0, 0), shape, used, work / used)
 
@@ -151,6 +163,7 @@ def plan_columns(
         ahead=0 if apart and not is_late else AHEAD_BYTES // size,
         parallel=parallel,
         apart=apart,
+        strided=strided_bundles(shape),
     )
     blocks = (0, even_block(n, block, 8 * lanes), 0)
     return Choice(ContractionKernel(algebra, variant), blocks, shape, used, work / used)
@@ -170,7 +183,14 @@ def plan_elements(
     work = float(g * n)
     parallel, used = _share(machine, threads, work, (("batch", g),))
     variant = KernelVariant(
-        Algorithm.ELEMENTS, 1, 4, lanes, *packing, swapped=shape.swapped, parallel=parallel
+        Algorithm.ELEMENTS,
+        1,
+        4,
+        lanes,
+        *packing,
+        swapped=shape.swapped,
+        parallel=parallel,
+        strided=strided_bundles(outer),
     )
     return Choice(ContractionKernel(algebra, variant), (0, 0, 0), outer, used, work / used)
 
