@@ -70,10 +70,10 @@ def test_a_process_whose_compiles_are_broken_off(seed: int) -> None:
 @pytest.mark.parametrize(
     ("kind", "marks", "kernels"),
     [
-        ("einsum", (16, 24, 32), 12),
-        ("jit", (16, 24, 32), 12),
+        ("einsum", (10, 15, 20), 8),
+        ("jit", (10, 15, 20), 8),
         ("library", (16, 24, 32), 12),
-        ("conversion", (6, 9, 12), 24),
+        ("conversion", (3, 5, 7), 10),
         *(
             pytest.param(
                 kind,
