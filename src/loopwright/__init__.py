@@ -61,10 +61,12 @@ __version__ = "0.1.0"
 def _is_main_interpreter() -> bool:
     """Whether this is the first interpreter of the process; True where Python cannot say."""
     try:
-        from _thread import _is_main_interpreter as found  # lazy: Python 3.13 and later have it
+        # lazy: Python 3.13 and later have it
+        from _thread import _is_main_interpreter as found  # type: ignore[attr-defined]
     except ImportError:
         try:
-            import _xxsubinterpreters as known  # lazy: Python 3.11 and 3.12 have it
+            # lazy: Python 3.11 and 3.12 have it
+            import _xxsubinterpreters as known  # type: ignore[import-not-found]
         except ImportError:
             return True
         return bool(known.get_current() == known.get_main())

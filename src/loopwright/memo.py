@@ -70,7 +70,7 @@ class SharedWhileUsed(Generic[K, V]):
             assert isinstance(old, _KeyedRef)
             if self._entries.get(old.key) is old:
                 self._entries.pop(old.key, None)
-        entry = _KeyedRef(value, self._gone.append)
+        entry: _KeyedRef[K, V] = _KeyedRef(value, self._gone.append)
         entry.key = key
         self._entries[key] = entry
 
