@@ -24,6 +24,8 @@ def test_every_variable() -> None:
     read = _parse(
         CACHE_DIR="/var/cache/lw",
         CACHE="0",
+        CACHE_LIMIT="2g",
+        CODE_LIMIT="300",
         NUM_THREADS=" 8 ",
         INTERPRET="1",
         BOUNDSCHECK="Yes",
@@ -38,6 +40,8 @@ def test_every_variable() -> None:
     assert read == Options(
         cache_dir="/var/cache/lw",
         cache=False,
+        cache_limit=2 << 30,
+        code_limit=300,
         num_threads=8,
         interpret=True,
         boundscheck=True,
@@ -53,6 +57,7 @@ def test_every_variable() -> None:
 
 FLAG = "1 or 0 (also true/false, yes/no, on/off)"
 THREADS = "a whole number from 1 to 4096"
+BYTES = "a number of bytes above 0, such as 500M or 2G"
 REFUSED = (
     ("CACHE", "maybe", FLAG),
     ("INTERPRET", "2", FLAG),
@@ -61,6 +66,12 @@ REFUSED = (
     ("NUM_THREADS", "1_0", THREADS),
     ("NUM_THREADS", "٣", THREADS),
     ("NUM_THREADS", "4097", THREADS),
+    ("CACHE_LIMIT", "0", BYTES),
+    ("CACHE_LIMIT", "G", BYTES),
+    ("CODE_LIMIT", "-1", BYTES),
+    ("CODE_LIMIT", "1.5G", BYTES),
+    ("CODE_LIMIT", "5T", BYTES),
+    ("CODE_LIMIT", "9" * 16, BYTES),
     ("NUM_THREADS", "9" * 50, THREADS),
     (
         "DUMP",
@@ -94,7 +105,8 @@ def test_unknown_variable_is_told() -> None:
         assert _parse(THREADS="4") == Options()
     assert str(told[0].message) == (
         "LOOPWRIGHT_THREADS is not a Loopwright option and has no effect; the options are "
-        "LOOPWRIGHT_CACHE_DIR, LOOPWRIGHT_CACHE, LOOPWRIGHT_DATA_DIR, LOOPWRIGHT_RECORDS, "
+        "LOOPWRIGHT_CACHE_DIR, LOOPWRIGHT_CACHE, LOOPWRIGHT_CACHE_LIMIT, "
+        "LOOPWRIGHT_CODE_LIMIT, LOOPWRIGHT_DATA_DIR, LOOPWRIGHT_RECORDS, "
         "LOOPWRIGHT_RACE, LOOPWRIGHT_RACE_COMPILER, LOOPWRIGHT_NUM_THREADS, LOOPWRIGHT_INTERPRET, "
         "LOOPWRIGHT_BOUNDSCHECK, LOOPWRIGHT_DUMP, LOOPWRIGHT_CPU, LOOPWRIGHT_LOG, "
         "LOOPWRIGHT_COLOR, LOOPWRIGHT_CHECK, LOOPWRIGHT_FULL_TRACEBACKS, LOOPWRIGHT_STRICT"
@@ -139,7 +151,8 @@ def test_override_refuses_unknown_fields() -> None:
     assert str(caught.value) == (
         "override() takes the fields of Options\n"
         "note: found threads\n"
-        "try: one of cache_dir, cache, data_dir, records, race, race_compiler, "
+        "try: one of cache_dir, cache, cache_limit, code_limit, data_dir, records, race, "
+        "race_compiler, "
         "num_threads, interpret, boundscheck, dump, cpu, log, color, check, full_tracebacks, strict"
     )
 

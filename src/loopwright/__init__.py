@@ -57,6 +57,31 @@ __all__ = [
 ]
 __version__ = "0.1.0"
 
+
+def _is_main_interpreter() -> bool:
+    """Whether this is the first interpreter of the process; True where Python cannot say."""
+    try:
+        # lazy: Python 3.13 and later have it
+        from _thread import _is_main_interpreter as found  # type: ignore[attr-defined]
+    except ImportError:
+        try:
+            # lazy: Python 3.11 and 3.12 have it
+            import _xxsubinterpreters as known  # type: ignore[import-not-found]
+        except ImportError:
+            return True
+        return bool(known.get_current() == known.get_main())
+    return bool(found())
+
+
+if not _is_main_interpreter():
+    # Before NumPy and LLVM are loaded, which do not refuse and may end the process later.
+    raise ImportError(
+        "loopwright cannot be imported in a sub-interpreter: its compiled code, LLVM and isl have "
+        "one state for the whole process. Import it in the main interpreter (mod_wsgi: "
+        "WSGIApplicationGroup %{GLOBAL}), or use processes",
+        name=__name__,
+    )
+
 # Names load on first use: `import loopwright` itself must stay cheaper than 30 ms over NumPy.
 _HOMES = {
     "DtypeError": "diagnostics",

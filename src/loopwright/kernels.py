@@ -26,8 +26,9 @@ from loopwright.ir.dtypes import FLOAT32, FLOAT64
 from loopwright.ir.kernel_variant import Algebra, ContractionKernel
 from loopwright.log import dump, log
 from loopwright.machines.host import host
-from loopwright.memo import BoundedCache
+from loopwright.memo import BoundedCache, SharedWhileUsed
 from loopwright.runtime import llvm_engine as jit
+from loopwright.runtime.code_memory import bounded
 from loopwright.runtime.disk_cache import Entry, disk_cache
 from loopwright.runtime.kernel import CompiledKernel
 from loopwright.runtime.native_dispatch import Dispatcher, knows_layout
@@ -64,8 +65,10 @@ class Unproven(Exception):  # noqa: N818, a verdict and no error
     """Raised when the proof of a contraction's plan takes too long, or is at fault."""
 
 
-# With and without bounds checks. What is forgotten here lives on in the launches that use it.
-_kernels: BoundedCache[tuple[str, bool], CompiledKernel] = BoundedCache(1024)
+# With and without bounds checks. What is forgotten here lives on in the launches that use it, and
+# calls that need it again share it with them.
+_kernels: BoundedCache[tuple[str, bool], CompiledKernel] = bounded(BoundedCache(1024))
+_loaded: SharedWhileUsed[tuple[str, bool], jit.LoadedObject] = SharedWhileUsed()
 _lock = threading.RLock()
 _pool: Pool | None = None
 _dispatcher: Dispatcher | None = None
@@ -195,18 +198,21 @@ def _linked(name: str, checked: bool, stored: Callable[[], Entry]) -> CompiledKe
     with _lock:
         found = _kernels.get((name, checked))
         if found is None:
-            entry = stored()
-            loaded = jit.load_object(entry.code, entry_symbols(ENTRY))
-            found = _kernels[name, checked] = _kernel(loaded, entry.header)
+            loaded = _loaded.get((name, checked))
+            if loaded is None:
+                entry = stored()
+                loaded = jit.load_object(entry.code, entry_symbols(ENTRY), entry.header)
+                _loaded[name, checked] = loaded
+            found = _kernels[name, checked] = _kernel(loaded)
         return found
 
 
-def _kernel(code: jit.LoadedObject, header: dict[str, Any]) -> CompiledKernel:
-    if "ranks" not in header:
-        return CompiledKernel(code, ENTRY, **header)
+def _kernel(code: jit.LoadedObject) -> CompiledKernel:
+    if "ranks" not in code.header:
+        return CompiledKernel(code, ENTRY, **code.header)
     from loopwright.runtime.checked_kernel import CheckedKernel  # lazy: for those who check only
 
-    return CheckedKernel(code, ENTRY, **header)
+    return CheckedKernel(code, ENTRY, **code.header)
 
 
 def _entry(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, Self, TypeVar, overload
+from weakref import ref
 
-__all__ = ["BoundedCache", "IdentityMap", "computed_once"]
+__all__ = ["BoundedCache", "IdentityMap", "SharedWhileUsed", "computed_once"]
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -29,10 +30,56 @@ class BoundedCache(dict[K, V]):
 
     def __setitem__(self, key: K, value: V) -> None:
         if len(self) >= self._most and key not in self:
-            # The list is made in one step, so that no other thread changes the dict meanwhile.
-            for old in list(self)[: -(-self._most // 2)]:
-                self.pop(old, None)
+            self._forget(-(-self._most // 2))
         super().__setitem__(key, value)
+
+    def forget_older(self) -> None:
+        """Forget the older half of the entries there are."""
+        self._forget(-(-len(self) // 2))
+
+    def _forget(self, count: int) -> None:
+        # The list is made in one step, so that no other thread changes the dict meanwhile.
+        for old in list(self)[:count]:
+            self.pop(old, None)
+
+
+class SharedWhileUsed(Generic[K, V]):
+    """A mapping to objects that it does not keep alive: they are shared while somebody uses them.
+
+    What runs when an object goes is a function of C, which no handler of a signal breaks off; that
+    of the standard library's mapping is one of Python. Entries are dropped when one is added.
+    """
+
+    __slots__ = ("_entries", "_gone")
+
+    def __init__(self) -> None:
+        self._entries: dict[K, _KeyedRef[K, V]] = {}
+        self._gone: list[ref[V]] = []
+
+    def get(self, key: K) -> V | None:
+        """The object, if it lives."""
+        found = self._entries.get(key)
+        return None if found is None else found()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __setitem__(self, key: K, value: V) -> None:
+        while self._gone:
+            old = self._gone.pop()
+            assert isinstance(old, _KeyedRef)
+            if self._entries.get(old.key) is old:
+                self._entries.pop(old.key, None)
+        entry: _KeyedRef[K, V] = _KeyedRef(value, self._gone.append)
+        entry.key = key
+        self._entries[key] = entry
+
+
+class _KeyedRef(ref[V], Generic[K, V]):
+    """A reference that knows the key of its entry."""
+
+    __slots__ = ("key",)
+    key: K
 
 
 class IdentityMap(Generic[K, V]):

@@ -26,6 +26,7 @@ LOGS = ("cache", "plan", "recompile", "time", "tune")
 COLORS = ("auto", "always", "never")
 _WORDS = {"1": True, "true": True, "yes": True, "on": True}
 _WORDS |= {"0": False, "false": False, "no": False, "off": False}
+_UNITS = {"K": 10, "M": 20, "G": 30}  # bits of the suffixes of byte counts
 _MOST_THREADS = 4096
 
 
@@ -35,6 +36,8 @@ class Options:
 
     cache_dir: str | None = None  # absolute path of the kernel cache; None: the platform's place
     cache: bool = True  # read and write compiled kernels on disk
+    cache_limit: int = 1 << 30  # bytes of kernels on disk; least recently used ones are removed
+    code_limit: int = 256 << 20  # bytes of kernels in this process beyond which caches forget
     data_dir: str | None = None  # absolute path of tuning records; None: the platform's place
     records: bool = True  # take plans that tuning has recorded
     race: bool = True  # race plans of functions that are called often against the source order
@@ -157,6 +160,14 @@ def _flag(name: str, value: str) -> bool:
     return _WORDS[value.lower()]
 
 
+def _bytes(name: str, value: str) -> int:
+    unit = _UNITS.get(value[-1].upper(), 0)
+    digits = value[:-1] if unit else value
+    if not digits.isascii() or not digits.isdigit() or len(digits) > 15 or not int(digits):
+        raise _refusal(name, value, "a number of bytes above 0, such as 500M or 2G")
+    return int(digits) << unit
+
+
 def _threads(name: str, value: str) -> int:
     # int() alone would also take signs, underscores and other scripts' digits.
     digits = value.isascii() and value.isdigit() and len(value) < 9
@@ -206,6 +217,8 @@ def _refusal(name: str, value: str, accepted: str) -> UsageError:
 _READERS: dict[str, Callable[[str, str], object]] = {
     "cache_dir": _absolute,
     "cache": _flag,
+    "cache_limit": _bytes,
+    "code_limit": _bytes,
     "data_dir": _absolute,
     "records": _flag,
     "race": _flag,

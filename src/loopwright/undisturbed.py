@@ -64,7 +64,9 @@ def undisturbed(work: Callable[[], T]) -> T:
     error, outcome.error = outcome.error, None
     if error is not None:
         raise error
-    return outcome.result
+    result = outcome.result
+    del outcome.result  # the thread, which may still be ending, keeps the outcome
+    return result
 
 
 def release_import_lock() -> bool:

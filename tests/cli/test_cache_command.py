@@ -1,5 +1,6 @@
 """`loopwright cache`: the full text of each action on a sound, a damaged and a refused cache."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 
 from loopwright import options
 from loopwright.cli import main
+from loopwright.runtime.code_memory import code_state
 from loopwright.runtime.disk_cache import DiskCache, Entry
 
 
@@ -14,8 +16,15 @@ from loopwright.runtime.disk_cache import DiskCache, Entry
 def place(tmp_path: Path) -> Iterator[Path]:
     """A cache directory of this test alone, not yet made."""
     directory = tmp_path / "cache"
-    with options.override(cache_dir=str(directory)):
+    with options.override(cache_dir=str(directory), cache_limit=5000, code_limit=7 << 40):
         yield directory
+
+
+def _memory() -> str:
+    """What is loaded in this process, which other tests share."""
+    state = code_state()
+    count = f"{state.kernels} kernel{'' if state.kernels == 1 else 's'}"
+    return f"{count} in this process ({state.bytes} bytes), limit 7696581394432 bytes"
 
 
 def _fill(place: Path) -> int:
@@ -32,16 +41,22 @@ def test_info_before_first_use(place: Path, capsys: pytest.CaptureFixture[str]) 
         f"directory  {place}\n"
         "state      in use from the first kernel on\n"
         "entries    0 (0 bytes)\n"
+        "limit      5000 bytes\n"
+        "oldest     none\n"
         "damaged    0\n"
+        f"memory     {_memory()}\n"
     )
     assert not place.exists()
 
 
 def test_info(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     size = _fill(place)
+    os.utime(place / f"{'b' * 8}.lwo", (10**9, 10**9))
     assert main(["cache", "info"]) == 0
     assert capsys.readouterr().out == (
-        f"directory  {place}\nstate      in use\nentries    2 ({size} bytes)\ndamaged    0\n"
+        f"directory  {place}\nstate      in use\nentries    2 ({size} bytes)\n"
+        f"limit      5000 bytes\noldest     used 2001-09-09 01:46:40 UTC\ndamaged    0\n"
+        f"memory     {_memory()}\n"
     )
 
 
@@ -55,7 +70,7 @@ def test_check_passes_and_leaves_nothing(place: Path, capsys: pytest.CaptureFixt
     _fill(place)
     before = sorted(place.iterdir())
     assert main(["cache", "check"]) == 0
-    assert capsys.readouterr().out.endswith("damaged    0\ncheck passed\n")
+    assert capsys.readouterr().out.endswith(f"damaged    0\nmemory     {_memory()}\ncheck passed\n")
     assert sorted(place.iterdir()) == before
 
 
@@ -65,7 +80,7 @@ def test_check_tells_damage(place: Path, capsys: pytest.CaptureFixture[str]) -> 
     victim.write_bytes(victim.read_bytes()[:-1] + b"!")
     assert main(["cache", "check"]) == 1
     assert capsys.readouterr().out.endswith(
-        "damaged    1\n"
+        f"damaged    1\nmemory     {_memory()}\n"
         "problem: 1 of the entries cannot be used and will be rebuilt\n"
         "try: loopwright cache clear, or another LOOPWRIGHT_CACHE_DIR\n"
     )

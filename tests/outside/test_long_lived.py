@@ -1,8 +1,8 @@
 """A process that lives long: every result right, memory that stops growing, signals and forks.
 
-The program is `long_lived_child.py`. Here its caches hold a few entries each, and its calls begin
-anew again and again: whatever grows then is lost. `python -m benchmarks long_lived` makes 20,000
-different calls.
+The programs are `long_lived_child.py`, and `many_kernels_child.py` for distinct kernels. In the
+first one caches hold a few entries each, and its calls begin anew again and again: whatever grows
+then is lost. `python -m benchmarks long_lived` makes 20,000 different calls.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ import pytest
 from drawn import HUNTS, drawn
 
 CHILD = Path(__file__).parent / "long_lived_child.py"
+MANY = Path(__file__).parent / "many_kernels_child.py"
 BROKEN_OFF = Path(__file__).parent / "broken_off_child.py"
 DEBUG = {"MALLOC_PERTURB_": "165", "PYTHONMALLOC": "debug"}
 ROUND = 60  # calls; then the same ones come again
 SECONDS = "60" if HUNTS else "3"  # of compiles that are broken off
 MOST_GROWTH = 24 << 20  # bytes; a lost engine for each call would be more
+KERNEL_PAGES = 80 << 10  # bytes that a small kernel counts for, at most
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the system tells no memory")
@@ -63,6 +65,60 @@ def test_a_process_whose_compiles_are_broken_off(seed: int) -> None:
     assert done.returncode == 0, done.stderr[-4000:]
     assert "islpy" not in done.stdout + done.stderr  # it tells of what it ignores
     assert json.loads(done.stdout)["broken off"] >= 12
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="the system tells no mappings")
+@pytest.mark.parametrize(
+    ("kind", "marks", "kernels"),
+    [
+        ("einsum", (10, 15, 20), 8),
+        ("jit", (10, 15, 20), 8),
+        ("library", (16, 24, 32), 12),
+        ("conversion", (3, 5, 7), 10),
+        *(
+            pytest.param(
+                kind,
+                marks,
+                100,
+                marks=pytest.mark.only_in_all("a thousand kernels take minutes"),
+                id=f"{kind}-thousand",
+            )
+            for kind, marks in (
+                ("einsum", (400, 700, 1000)),
+                ("jit", (400, 700, 1000)),
+                ("library", (400, 700, 1000)),
+                ("conversion", (100, 200, 300)),  # several kernels each
+            )
+        ),
+    ],
+)
+def test_distinct_kernels_are_given_back(
+    kind: str, marks: tuple[int, ...], kernels: int, tmp_path: Path
+) -> None:
+    """Bytes, mappings, open files and files on disk do not grow once the limit is reached."""
+    limit, on_disk = kernels * KERNEL_PAGES, kernels * 2500
+    variables = {"CACHE_DIR": str(tmp_path / "cache"), "RACE": "0"}
+    variables |= {"CODE_LIMIT": str(limit), "CACHE_LIMIT": str(on_disk)}
+    done = subprocess.run(
+        [sys.executable, str(MANY), "--kind", kind, "--marks", ",".join(map(str, marks))],
+        env={**os.environ, **{f"LOOPWRIGHT_{name}": value for name, value in variables.items()}},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [mark["made"] for mark in told] == list(marks)
+    first, *later = told
+    for mark in told:
+        assert mark["code"] <= limit, done.stdout
+        assert mark["disk"] <= on_disk, done.stdout
+        assert mark["damaged"] == 0
+    for mark in later:
+        assert mark["open"] <= first["open"], done.stdout
+        # Two of each kernel that may be loaded, and what Python and LLVM allocate besides.
+        assert mark["mappings"] - first["mappings"] <= 2 * kernels + 40, done.stdout
+        assert mark["resident"] - first["resident"] <= limit + (16 << 20), done.stdout
 
 
 def _require_variety(done: dict[str, Any]) -> None:

@@ -345,6 +345,123 @@ def test_removed_under_our_hands(cache: DiskCache, monkeypatch: pytest.MonkeyPat
 
 # -- several processes ----------------------------------------------------------------------------
 
+
+def put_many(cache: DiskCache, keys: str) -> None:
+    """Entries of equal size, each last used a second after the one before."""
+    for second, letter in enumerate(keys, 10**9):
+        assert cache.put(letter * 64, ENTRY)
+        os.utime(file_of(cache, letter * 64), (second, second))
+
+
+def held(cache: DiskCache) -> str:
+    return "".join(sorted(path.stem[0] for path in cache.directory.glob("*.lwo")))
+
+
+def bounded_cache(tmp_path: Path, entries: int) -> DiskCache:
+    """A cache that holds so many of the test's entries, and no more."""
+    probe = DiskCache(tmp_path / "probe")
+    assert probe.put(KEY, ENTRY)
+    size = file_of(probe).stat().st_size
+    return DiskCache(tmp_path / "cache", entries * size * 16 // 15 + 16)  # it trims to 15/16
+
+
+def test_the_least_recently_used_entries_go_first(tmp_path: Path) -> None:
+    cache = bounded_cache(tmp_path, 4)
+    put_many(cache, "abcd")
+    assert held(cache) == "abcd"
+    assert cache.get(KEY) == ENTRY  # which makes it the latest
+    assert cache.put("e" * 64, ENTRY)
+    assert held(cache) == "acde"
+    state = cache.state()
+    assert (state.entries, state.limit) == (4, cache.limit)
+    assert state.bytes <= cache.limit
+    assert state.oldest == 10**18 + 2 * 10**9  # that of c
+
+
+def test_bytes_and_files_do_not_grow_beyond_the_limit(tmp_path: Path) -> None:
+    cache = bounded_cache(tmp_path, 5)
+    for number in range(40):
+        assert cache.put(f"{number:064x}", ENTRY)
+        assert cache.get(f"{number:064x}") == ENTRY
+        assert cache.state().bytes <= cache.limit
+    assert leftovers(cache) == []
+
+
+def test_a_lower_limit_holds_from_the_next_write_on(tmp_path: Path) -> None:
+    cache = DiskCache(tmp_path / "cache", 1 << 30)
+    put_many(cache, "abcdefgh")
+    lower = DiskCache(cache.directory, cache.state().bytes // 2)
+    assert lower.put("i" * 64, ENTRY)
+    assert lower.state().bytes <= lower.limit
+    assert "i" in held(lower)
+
+
+def test_only_files_of_the_cache_are_removed(tmp_path: Path) -> None:
+    """Links, folders and files of other names stay, and count for nothing."""
+    cache = bounded_cache(tmp_path, 2)
+    put_many(cache, "a")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_bytes(bytes(10**5))
+    (cache.directory / f"{'x' * 64}.lwo").symlink_to(elsewhere)
+    (cache.directory / f"{'y' * 64}.lwo").mkdir()
+    (cache.directory / "faults.txt").write_bytes(bytes(10**5))
+    for name in ("faults.txt", f"{'y' * 64}.lwo"):
+        os.utime(cache.directory / name, (1, 1))
+    put_many(cache, "bc")
+    assert held(cache) == "bcxy"
+    assert elsewhere.exists()
+    assert (cache.directory / "faults.txt").exists()
+
+
+def test_what_killed_writers_left_is_removed_later(tmp_path: Path) -> None:
+    cache = bounded_cache(tmp_path, 3)
+    put_many(cache, "a")
+    old, new = (cache.directory / f".new-1-{name}" for name in ("old", "new"))
+    old.write_bytes(b"half")
+    os.utime(old, (10**9, 10**9))
+    new.write_bytes(b"half")
+    put_many(cache, "bcd")
+    assert leftovers(cache) == [".new-1-new"]
+
+
+def test_an_entry_that_is_open_stays_readable(tmp_path: Path) -> None:
+    cache = bounded_cache(tmp_path, 1)
+    put_many(cache, "a")
+    with file_of(cache).open("rb") as reader:
+        put_many(cache, "b")
+        assert held(cache) == "b"
+        assert reader.read().endswith(ENTRY.code)
+
+
+TRIMMER = """
+import sys
+from pathlib import Path
+from loopwright.runtime.disk_cache import DiskCache, Entry
+cache = DiskCache(Path(sys.argv[1]), 20_000)
+sys.stdin.readline()
+for round in range(150):
+    key = f"{round % 30:064x}"
+    found = cache.get(key)
+    assert found is None or found.code == key.encode() * 20, round
+    assert cache.put(key, Entry({}, key.encode() * 20))
+"""
+
+
+def test_several_processes_keep_one_limit(tmp_path: Path) -> None:
+    """Entries go while others read and write them; all that is read is whole."""
+    processes = [child(TRIMMER, tmp_path / "cache") for _ in range(3)]
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    for process in processes:
+        _, errors = process.communicate(timeout=600)
+        assert process.returncode == 0, errors
+    state = DiskCache(tmp_path / "cache").state()
+    assert state.damaged == 0
+    assert 0 < state.bytes <= 20_000 + 3 * (20_000 // 16 + 1400)
+
+
 WRITER = """
 import sys
 from pathlib import Path
@@ -413,7 +530,7 @@ def test_killed_between_write_and_rename(tmp_path: Path) -> None:
 
 
 def test_a_clock_that_jumps(cache: DiskCache) -> None:
-    """Times of files decide nothing."""
+    """Times of files decide only which entry goes first."""
     for moment in (0, 2**31 - 1, time.time() + 10**8):
         os.utime(file_of(cache), (moment, moment))
         assert cache.get(KEY) == ENTRY

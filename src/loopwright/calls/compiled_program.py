@@ -472,7 +472,7 @@ class _Library:
     def __init__(self, module: Module, nest: LoopNest, *, openmp: bool) -> None:
         compiler = find_compiler()
         code = build_library(module.text, tuning_flags(compiler, openmp=openmp), compiler)
-        library = load_library(code)
+        library = load_library(code, shared=True)  # it has functions, and no variables
         self._scalars = module.scalars
         self._buffers = module.buffers
         self._function = library[module.entry]

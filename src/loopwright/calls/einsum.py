@@ -43,6 +43,7 @@ from loopwright.lazy_dataclass import dataclass
 from loopwright.machines.machine_argument import target_machine
 from loopwright.memo import BoundedCache
 from loopwright.runtime.array_arguments import Array, check_out, takes_results
+from loopwright.runtime.code_memory import bounded
 from loopwright.runtime.thread_pool import num_threads, thread_count
 from loopwright.tracebacks import hide_frames
 
@@ -64,9 +65,8 @@ __all__ = [
 
 Ready: TypeAlias = tuple[Callable[..., None], tuple[int, ...], np.dtype[Any]]
 
-_ready: BoundedCache[tuple[Any, ...], Ready] = BoundedCache(
-    1024
-)  # calls remembered with their launch
+# Calls remembered with their launch.
+_ready: BoundedCache[tuple[Any, ...], Ready] = bounded(BoundedCache(1024))
 forgetting: list[Callable[[], None]] = []  # of others who remember calls
 _ndarray = np.ndarray
 _empty = np.empty

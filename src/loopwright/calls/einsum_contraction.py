@@ -18,6 +18,7 @@ from loopwright.memo import BoundedCache
 from loopwright.planner.contraction_plans.analytical import Choice, choose
 from loopwright.planner.contraction_plans.explain import log_plan
 from loopwright.runtime.array_arguments import Array
+from loopwright.runtime.code_memory import bounded
 from loopwright.runtime.kernel import BoundKernel
 from loopwright.tuning.recall import recorded_choice
 
@@ -28,7 +29,9 @@ __all__ = ["choice_of", "contract", "forget_launches", "kernel_arrays", "plan_co
 
 
 _MOST_LAUNCHES = 1024
-_launches: BoundedCache[tuple[Any, ...], tuple[Choice, BoundKernel]] = BoundedCache(_MOST_LAUNCHES)
+_launches: BoundedCache[tuple[Any, ...], tuple[Choice, BoundKernel]] = bounded(
+    BoundedCache(_MOST_LAUNCHES)
+)
 _unproven: BoundedCache[tuple[Any, ...], None] = BoundedCache(
     _MOST_LAUNCHES
 )  # calls that run as plain loops

@@ -23,6 +23,7 @@ from loopwright.ir.call_dispatch import MOST_OPERANDS, OPTIONS
 from loopwright.kernels import Unproven, dispatcher
 from loopwright.runtime.array_arguments import Array
 from loopwright.runtime.call_table import CallProgram, array_words
+from loopwright.runtime.code_memory import bounded
 from loopwright.runtime.native_dispatch import Dispatcher
 from loopwright.tracebacks import hide_frames
 
@@ -187,7 +188,7 @@ def _public() -> Any:
     found = dispatcher()
     if found is None:
         return roads.einsum
-    roads.forgetting.append(found.einsum_calls.clear)
+    roads.forgetting.append(bounded(found.einsum_calls).clear)
     return found.einsum(_otherwise, _SIGNATURE + (roads.einsum.__doc__ or ""))
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import shutil
 import tempfile
+import time
 from pathlib import Path
 
 from loopwright import options
+from loopwright.runtime.code_memory import code_state
 from loopwright.runtime.disk_cache import DiskCache, Entry
 
 __all__ = ["add_arguments", "run"]
@@ -50,9 +52,24 @@ def _description(cache: DiskCache) -> str:
         ("directory", state.directory),
         ("state", use),
         ("entries", f"{state.entries} ({state.bytes} bytes)"),
+        ("limit", f"{state.limit} bytes"),
+        ("oldest", "none" if state.oldest is None else f"used {_day(state.oldest)}"),
         ("damaged", state.damaged),
+        ("memory", _memory()),
     )
     return "\n".join(f"{name:<10} {value}" for name, value in rows)
+
+
+def _day(moment: int) -> str:
+    """A time in nanoseconds since 1970, to the second, in UTC."""
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(moment // 10**9))
+
+
+def _memory() -> str:
+    """The code that this process has loaded: none where the command runs by itself."""
+    state = code_state()
+    count = f"{state.kernels} kernel{'' if state.kernels == 1 else 's'}"
+    return f"{count} in this process ({state.bytes} bytes), limit {state.limit} bytes"
 
 
 def _check(cache: DiskCache) -> int:

@@ -26,6 +26,7 @@ from loopwright.kernels import nest_kernel, thread_pool
 from loopwright.machines.machine_argument import target_machine
 from loopwright.memo import BoundedCache
 from loopwright.runtime.array_arguments import Array, element_strides
+from loopwright.runtime.code_memory import bounded
 from loopwright.runtime.kernel import BoundKernel
 from loopwright.semirings.named import Semiring
 
@@ -33,7 +34,7 @@ __all__ = ["PREDECESSOR", "close_panel_with_predecessors", "close_square"]
 
 PREDECESSOR = DTYPES["int32"]
 _SPAN = Span("<paths>", 1, 1, 1, 2, "")
-_bound: BoundedCache[tuple[object, ...], BoundKernel] = BoundedCache(256)
+_bound: BoundedCache[tuple[object, ...], BoundKernel] = bounded(BoundedCache(256))
 k, i, j, row_j, column_i = (Var(name) for name in ("k", "i", "j", "j_row", "i_column"))
 
 

@@ -265,7 +265,7 @@ class CallTable:
         if len(signature) > MOST_WORDS or not program.fits:
             return None
         if len(self._records) >= self._most:
-            self._forget(list(self._records.items())[len(self._records) // 2 :])
+            self.forget_older()
         words = np.array(signature, dtype=np.int64)
         hashed = self._hash(data_address(words), len(words))
         record, scratch = program.record(signature, hashed)
@@ -275,6 +275,10 @@ class CallTable:
             return scratch
         self._records.pop(signature, None)
         return None
+
+    def forget_older(self) -> None:
+        """Forget the older half of the calls."""
+        self._forget(list(self._records.items())[-(-len(self._records) // 2) :])
 
     def clear(self) -> None:
         """Forget all calls."""

@@ -1,4 +1,4 @@
-"""The disk cache of compiled objects: private, authenticated, atomic; its loss costs only time.
+"""The disk cache of compiled objects: private, authenticated, atomic, bounded.
 
 An entry is one file named by the hash of everything its contents depend on:
 
@@ -6,7 +6,13 @@ An entry is one file named by the hash of everything its contents depend on:
 
 Loading a file means executing it, so nothing is trusted: the directory must belong to this user
 and be closed to others, and the HMAC is keyed by a secret file only this user can read. A file
-that is damaged, foreign or of another key is ignored and rebuilt. Failures to write are silent.
+that is damaged, foreign or of another key is ignored and rebuilt. Failures to write are silent:
+the loss of an entry costs only time.
+
+Entries whose bytes together exceed the limit are removed, the least recently used first; the time
+of a file is that of its last use. Other processes lose nothing: they read entries whole, and a file
+that is open stays. A process looks at all files when it first writes, then after every sixteenth
+of the limit that it has written: several processes may exceed the limit by so much each.
 """
 
 from __future__ import annotations
@@ -17,8 +23,9 @@ import json
 import os
 import stat
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +37,10 @@ __all__ = ["CacheState", "DiskCache", "Entry", "disk_cache", "without_disk_cache
 _MAGIC = b"loopwright1\n"
 _SECRET = "secret"
 _SUFFIX = ".lwo"
+_NEW = ".new-"  # begins the names of files that are being written
+_UNFINISHED = 3600 * 10**9  # nanoseconds after which such a file has no writer any more
+_LOOKS = 16  # parts of the limit: a process looks at all files once for each that it writes
+_unseen: dict[str, int] = {}  # bytes written since that look, by directory
 _TAG_BYTES = 32
 _MOST_BYTES = 256 << 20  # of an entry
 _PLAIN = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC"))
@@ -52,21 +63,29 @@ class CacheState:
     reason: str  # why it is not usable
     entries: int
     bytes: int
+    limit: int
+    oldest: int | None  # nanoseconds since 1970: the entry used longest ago
     damaged: int  # entries that would be ignored
 
 
 class DiskCache:
     """Entries in one directory. Methods never raise for the state of the disk."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, limit: int | None = None) -> None:
         self.directory = directory
+        self.limit = options.current().cache_limit if limit is None else limit  # in bytes
 
     def get(self, key: str) -> Entry | None:
         """The entry stored under `key`, or None."""
         secret = self._secret(create=False)
         if secret is None:
             return None
-        return self._read(self._path(key), key, secret)
+        path = self._path(key)
+        entry = self._read(path, key, secret)
+        if entry is not None:
+            with suppress(OSError):  # another process has removed it, or the disk is read-only
+                os.utime(path, follow_symlinks=False)
+        return entry
 
     def put(self, key: str, entry: Entry) -> bool:
         """Store an entry; True when it is on disk. Readers see it whole or not at all."""
@@ -75,7 +94,32 @@ class DiskCache:
             return False
         header = json.dumps(entry.header, sort_keys=True).encode()
         rest = len(header).to_bytes(4, "little") + header + entry.code
-        return self._write(self._path(key), _MAGIC + _tag(secret, key, rest) + rest)
+        data = _MAGIC + _tag(secret, key, rest) + rest
+        if not self._write(self._path(key), data):
+            return False
+        self._count_in(len(data))
+        return True
+
+    def _count_in(self, written: int) -> None:
+        """Keep to the limit after so many bytes were written."""
+        place = str(self.directory)
+        before = _unseen.get(place)
+        _unseen[place] = (before or 0) + written
+        if before is None or _unseen[place] >= self.limit // _LOOKS:
+            _unseen[place] = 0
+            self._trim()
+
+    def _trim(self) -> None:
+        """Remove what is beyond the limit and a little more, and what writers have left behind."""
+        files = sorted(self._own_files())
+        total = sum(size for _, _, size in files)
+        most = self.limit if total <= self.limit else self.limit - self.limit // _LOOKS
+        late = time.time_ns() - _UNFINISHED
+        for used, name, size in files:
+            is_left_behind = name.startswith(_NEW) and used < late
+            if total > most or is_left_behind:
+                _remove(self.directory / name)
+                total -= size
 
     def clear(self) -> int:
         """Remove all entries, leftovers and a secret of no use; the number of files removed."""
@@ -95,15 +139,18 @@ class DiskCache:
         if not reason and self._has_bad_secret():
             reason = "its secret is damaged or open to others"
         secret = self._secret(create=False)
-        entries = size = damaged = 0
+        entries = damaged = 0
         for path in self._files():
             if path.suffix != _SUFFIX:
                 continue
             entries += 1
-            size += _size(path)
             if secret is None or self._read(path, path.stem, secret) is None:
                 damaged += 1
-        return CacheState(str(self.directory), not reason, reason, entries, size, damaged)
+        files = self._own_files()
+        size = sum(size for _, _, size in files)
+        oldest = min((used for used, _, _ in files), default=None)
+        where = str(self.directory), not reason, reason
+        return CacheState(*where, entries, size, self.limit, oldest, damaged)
 
     def _path(self, key: str) -> Path:
         return self.directory / f"{key}{_SUFFIX}"
@@ -114,8 +161,21 @@ class DiskCache:
         except OSError:
             return
         for name in names:
-            if name.endswith(_SUFFIX) or name.startswith(".new-"):
+            if name.endswith(_SUFFIX) or name.startswith(_NEW):
                 yield self.directory / name
+
+    def _own_files(self) -> list[tuple[int, str, int]]:
+        """Time of the last use in nanoseconds, name and bytes of each file that a cache wrote."""
+        found = []
+        with suppress(OSError), os.scandir(self.directory) as entries:
+            for entry in entries:
+                if not entry.name.endswith(_SUFFIX) and not entry.name.startswith(_NEW):
+                    continue
+                with suppress(OSError):  # removed meanwhile
+                    facts = entry.stat(follow_symlinks=False)
+                    if _is_mine(facts):
+                        found.append((facts.st_mtime_ns, entry.name, facts.st_size))
+        return found
 
     def _refusal(self) -> str:
         """Why the directory must not be used; empty when it may."""
@@ -170,7 +230,7 @@ class DiskCache:
 
     def _write(self, path: Path, data: bytes, replace: bool = True) -> bool:
         """Write to a new file, then give it its name in one step."""
-        temporary = self.directory / f".new-{os.getpid()}-{os.urandom(8).hex()}"
+        temporary = self.directory / f"{_NEW}{os.getpid()}-{os.urandom(8).hex()}"
         try:
             handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(handle, "wb") as file:
@@ -234,14 +294,18 @@ def _own_file(path: Path, closed: int, most: int) -> bytes | None:
         handle = os.open(path, os.O_RDONLY | _PLAIN)
         with os.fdopen(handle, "rb") as file:
             found = os.fstat(file.fileno())
-            mine = not hasattr(os, "getuid") or found.st_uid == os.getuid()
-            is_open = found.st_mode & closed
-            if not mine or is_open or not stat.S_ISREG(found.st_mode) or found.st_size > most:
+            if not _is_mine(found) or found.st_mode & closed or found.st_size > most:
                 return None
             data = file.read(most + 1)
     except OSError:
         return None
     return data if len(data) <= most else None
+
+
+def _is_mine(facts: os.stat_result) -> bool:
+    """Whether this is a regular file of this user."""
+    mine = not hasattr(os, "getuid") or facts.st_uid == os.getuid()
+    return mine and stat.S_ISREG(facts.st_mode)
 
 
 def _lets_others_rename(folder: Path) -> bool:
@@ -251,13 +315,6 @@ def _lets_others_rename(folder: Path) -> bool:
     except OSError:
         return False
     return bool(mode & stat.S_IWOTH) and not mode & stat.S_ISVTX
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.lstat().st_size
-    except OSError:
-        return 0
 
 
 def _remove(path: Path) -> None:

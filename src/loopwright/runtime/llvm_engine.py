@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
 from functools import cache
 from itertools import count
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import llvmlite.binding as llvm
 
@@ -17,6 +17,7 @@ from loopwright.diagnostics import InternalError
 from loopwright.ir.module import CodeUnit
 from loopwright.lazy_dataclass import dataclass
 from loopwright.runtime.address import Address, hold_for_ever
+from loopwright.runtime.code_memory import count_code, make_room
 from loopwright.runtime.llvm_extremes import has_extremes, with_range_instructions
 from loopwright.undisturbed import undisturbed
 
@@ -46,12 +47,13 @@ _names = count()  # libraries of one engine must have different names
 _is_initialised = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class LoadedObject:
     """Machine code in this process; the code stays as long as this object is referenced."""
 
     code: object  # keeps the code alive
     addresses: dict[str, int]
+    header: Mapping[str, Any] = field(default_factory=dict)  # what its maker says of it
 
     def address(self, symbol: str) -> Address:
         return Address(self.addresses[symbol], self)
@@ -313,9 +315,15 @@ def assembly(code: LLVMCode, cpu: str | None = None, isa: str | None = None) -> 
     return undisturbed(work)
 
 
-def load_object(code: bytes, symbols: tuple[str, ...]) -> LoadedObject:
-    """Link an object into the process; libc and libm are found in the process itself."""
-    return undisturbed(lambda: _loaded(code, symbols))
+def load_object(
+    code: bytes, symbols: tuple[str, ...], header: Mapping[str, Any] | None = None
+) -> LoadedObject:
+    """Link an object into the process; libc and libm are found in the process itself.
+
+    Caches of code make room for it first.
+    """
+    make_room(len(code))
+    return undisturbed(lambda: _loaded(code, symbols, header or {}))
 
 
 def load_for_ever(code: bytes, symbols: tuple[str, ...]) -> LoadedObject:
@@ -331,7 +339,9 @@ def load_for_ever(code: bytes, symbols: tuple[str, ...]) -> LoadedObject:
     return undisturbed(work)
 
 
-def _loaded(code: bytes, symbols: tuple[str, ...]) -> LoadedObject:
+def _loaded(
+    code: bytes, symbols: tuple[str, ...], header: Mapping[str, Any] | None = None
+) -> LoadedObject:
     with _lock:
         _unload()
         engine = _engine()
@@ -345,7 +355,9 @@ def _loaded(code: bytes, symbols: tuple[str, ...]) -> LoadedObject:
         tracker.engine = engine  # which must not go before its objects
         code_of = _Code()
         _trackers[_Unused(code_of, _unused.append)] = tracker
-        return LoadedObject(code_of, {symbol: int(tracker[symbol]) for symbol in symbols})
+        count_code(code_of, len(code))
+        addresses = {symbol: int(tracker[symbol]) for symbol in symbols}
+        return LoadedObject(code_of, addresses, header or {})
 
 
 class _Code:

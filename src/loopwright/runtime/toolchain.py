@@ -24,6 +24,8 @@ from loopwright.compilers import CANDIDATES, compiler_path
 from loopwright.diagnostics import ToolchainError, UsageError
 from loopwright.lazy_dataclass import dataclass
 from loopwright.machines.host import processor_text
+from loopwright.memo import SharedWhileUsed
+from loopwright.runtime.code_memory import count_code, make_room
 from loopwright.runtime.disk_cache import Entry, disk_cache
 
 __all__ = [
@@ -149,12 +151,28 @@ def build_object(text: str, flags: Sequence[str], compiler: Compiler) -> bytes:
     return _made(text, (*flags, *words), compiler)
 
 
-def load_library(code: bytes) -> ctypes.CDLL:
+def load_library(code: bytes, *, shared: bool = False) -> ctypes.CDLL:
     """A shared library, loaded into the process; its functions release the GIL.
 
-    It is unloaded when neither it nor one of its functions (`library[name]`) is referenced.
+    It is unloaded when neither it nor one of its functions (`library[name]`) is referenced. With
+    `shared` equal code is loaded once, also its variables.
     """
+    if not shared:
+        return _loaded(code)
+    digest = hashlib.sha256(code).digest()
+    library = _shared.get(digest)
+    if library is None:
+        library = _shared[digest] = _loaded(code)
+    return library
+
+
+_shared: SharedWhileUsed[bytes, ctypes.CDLL] = SharedWhileUsed()
+
+
+def _loaded(code: bytes) -> ctypes.CDLL:
+    make_room(len(code))
     library = _opened(code)
+    count_code(library, len(code))
     runtime = _openmp_runtime(library)
     if runtime is None or _runtimes.setdefault(runtime, library) is not library:
         _unload_at_end(library)

@@ -26,6 +26,7 @@ from loopwright.ir.expr import Binary, Cast, Const, Expr, Load
 from loopwright.ir.program import Role
 from loopwright.ir.visit import substitute
 from loopwright.lazy_dataclass import dataclass
+from loopwright.runtime.code_memory import keeps_code
 
 from .bounds_proof import invariants_read_inside
 from .format import Format, Invariant
@@ -92,6 +93,7 @@ def _is_packed(format: Format) -> bool:
     return any(call.name.startswith("ALTO") for call in format.map.calls)
 
 
+@keeps_code
 @lru_cache(maxsize=128)
 def _codes(
     format: Format, dtypes: tuple[DType, ...], bits: tuple[int, ...] = ()

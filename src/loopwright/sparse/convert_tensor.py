@@ -12,6 +12,7 @@ import numpy as np
 from loopwright.diagnostics import DtypeError, RoomError, UsageError
 from loopwright.ir.dtypes import DTYPES, DType, dtype_of
 from loopwright.kernels import thread_pool
+from loopwright.runtime.code_memory import keeps_code
 from loopwright.runtime.thread_pool import thread_count
 
 from .bridge import from_scipy, is_scipy
@@ -176,6 +177,7 @@ def conversion(tensor: SparseTensor, target: Format, source: Format | None = Non
     )
 
 
+@keeps_code
 @lru_cache(maxsize=128)
 def _conversion(
     source: Format,

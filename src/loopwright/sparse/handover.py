@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from loopwright.ir.dtypes import DTYPES, DType
 from loopwright.ir.expr import Load, Var
 from loopwright.ir.program import Role
+from loopwright.runtime.code_memory import keeps_code
 
 from .bridge import as_given, goes_to_scipy, shared_arrays
 from .frozen import freeze, is_frozen
@@ -101,6 +102,7 @@ def copied(array: Array, threads: int = 1) -> Array:
     return out
 
 
+@keeps_code
 @lru_cache(maxsize=2)
 def _copy_code(dtype: DType) -> CompiledComputation:
     spaces = (

@@ -24,6 +24,7 @@ from loopwright.ir.expr import Binary, Cast, Const, Expr, Load
 from loopwright.ir.expr import Var as Name
 from loopwright.ir.program import Role
 from loopwright.lazy_dataclass import dataclass
+from loopwright.runtime.code_memory import keeps_code
 
 from .bounds_proof import invariants_read_inside
 from .check_invariants import AdjacentInvariant, adjacent_invariant, violation_counters
@@ -67,6 +68,7 @@ class QuickCheck:
     rest: tuple[CompiledComputation, ...]  # counters of the invariants that it does not test
 
 
+@keeps_code
 @lru_cache(maxsize=256)
 def quick_check_of(
     format: Format,
@@ -110,6 +112,7 @@ def quick_check_of(
     return QuickCheck(python_function(given, body, tests.names()), rest)
 
 
+@keeps_code
 @lru_cache(maxsize=256)
 def ends_check_of(format: Format) -> AreEndsFine | None:
     """The part of a quick check that reads single elements: lengths, ends of pointers, constants.

@@ -26,6 +26,7 @@ from loopwright.ir.machine import Machine
 from loopwright.ir.program import Role
 from loopwright.lazy_dataclass import dataclass
 from loopwright.machines.machine_argument import target_machine
+from loopwright.runtime.code_memory import keeps_code
 from loopwright.tables import table_lines
 
 from .convert_tensor import as_tensor, convert_tensor
@@ -131,6 +132,7 @@ def _is_symmetric(by_rows: SparseTensor) -> bool:
     )
 
 
+@keeps_code
 @lru_cache(maxsize=4)
 def _code(pointer: DType, index: DType) -> CompiledComputation:
     """seen(d) = 1 where diagonal d has an entry, counts(b) = the blocks of side BLOCKS[b].

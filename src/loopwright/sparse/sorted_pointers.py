@@ -19,6 +19,7 @@ from loopwright.ir.dtypes import INT64, dtype_of
 from loopwright.ir.expr import Binary, Cast, Load, Var
 from loopwright.ir.loops import Mark
 from loopwright.ir.program import Role
+from loopwright.runtime.code_memory import keeps_code
 
 from .sortedness import Sortedness, unsigned
 from .spf.chunk_plan import LEAST_LIGHT
@@ -90,6 +91,7 @@ def store_pointers(parents: Array, pointer: Array, skips: bool, threads: int = 1
         ends[parents.item(count - 1) :] = count
 
 
+@keeps_code
 @lru_cache(maxsize=32)
 def _ends_code(of_parents: np.dtype[Any], of_ends: np.dtype[Any]) -> CompiledComputation:
     """ends[parents[e]] = e + 1 for all entries: of each parent the last store stays.
@@ -125,6 +127,7 @@ def _ends_code(of_parents: np.dtype[Any], of_ends: np.dtype[Any]) -> CompiledCom
     )
 
 
+@keeps_code
 @lru_cache(maxsize=32)
 def _running_max_code(of_pointer: np.dtype[Any]) -> CompiledComputation:
     """pointer[x+1] = max(pointer[x+1], pointer[x]): parents without entries end where others do."""

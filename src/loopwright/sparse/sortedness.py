@@ -15,6 +15,7 @@ from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Var
 from loopwright.ir.loops import Mark
 from loopwright.ir.program import Role
 from loopwright.lazy_dataclass import dataclass
+from loopwright.runtime.code_memory import keeps_code
 
 from .spf.chunk_plan import LEAST_LIGHT
 from .spf.compile_computation import CompiledComputation, compile_computation
@@ -120,6 +121,7 @@ def _natural(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(f"u{dtype.itemsize}")
 
 
+@keeps_code
 @lru_cache(maxsize=64)
 def _strict_code(
     types: tuple[np.dtype[Any], ...],
@@ -170,6 +172,7 @@ def _strict_code(
     return code, tuple(value.dtype.numpy for _, _, value in updates), halves
 
 
+@keeps_code
 @lru_cache(maxsize=64)
 def _ascent_code(types: tuple[np.dtype[Any], ...]) -> CompiledComputation:
     """Counts of e with a(e) > a(e+1) and of e with a(e) = a(e+1), tuples compared in order."""
@@ -181,6 +184,7 @@ def _ascent_code(types: tuple[np.dtype[Any], ...]) -> CompiledComputation:
     return _reduced("ascent", dtypes, INT64, [("add", test, 1) for test in _order(pairs)])
 
 
+@keeps_code
 @lru_cache(maxsize=64)
 def _short_code(types: tuple[np.dtype[Any], ...]) -> CompiledComputation:
     """The same counts, how often the first of a tuple skips a number, and the largest elements.

@@ -39,6 +39,7 @@ from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Var
 from loopwright.ir.loops import Mark
 from loopwright.ir.program import Role
 from loopwright.lazy_dataclass import dataclass
+from loopwright.runtime.code_memory import keeps_code
 from loopwright.runtime.scratch import Loan
 
 from .format import Format, Index
@@ -79,6 +80,7 @@ _RULE = "forall x,k: 0<=x<N && ptr(x)<=k<ptr(x+1)-1 => col(k)<col(k+1)"
 _NO, _I, _K, _ENTRIES = Const(False, BOOL), Var("i"), Var("k"), Var("NNZ")
 
 
+@keeps_code
 @lru_cache(maxsize=64)
 def pairing(pointer: DType, index: DType, value: DType) -> CompiledComputation:
     """The pass over rows FIRST .. STOP-1 of N by one thread; those before have been visited.
@@ -101,6 +103,7 @@ def pairing(pointer: DType, index: DType, value: DType) -> CompiledComputation:
     return code.compiled("pairs", spaces, ("FIRST", "STOP", "N", "NNZ", "PROBE"))
 
 
+@keeps_code
 @lru_cache(maxsize=64)
 def shared_pairing(pointer: DType, index: DType, value: DType) -> CompiledComputation:
     """The pass over all rows in SHARES chunks, of which chunk t has rows cut(t) .. cut(t+1)-1."""

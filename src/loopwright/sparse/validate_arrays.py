@@ -20,6 +20,7 @@ from loopwright.ir.dtypes import BOOL, DType, dtype_of
 from loopwright.ir.expr import Binary, Const, Load, Var
 from loopwright.ir.program import Role
 from loopwright.lazy_dataclass import dataclass
+from loopwright.runtime.code_memory import keeps_code
 
 from .bounds_proof import reads_inside
 from .check_invariants import has_no_violations, packed_bits, quantified_invariants_hold
@@ -284,6 +285,7 @@ def _domain_limits(index: Index, tensor: SparseTensor, threads: int) -> tuple[in
     return int(out[0]), int(out[1])
 
 
+@keeps_code
 @lru_cache(maxsize=32)
 def _limits_code(dtype: DType) -> CompiledComputation:
     spaces = (
@@ -301,6 +303,7 @@ def _limits_code(dtype: DType) -> CompiledComputation:
     return compile_computation(Computation("limits", spaces, tuple(statements), (_COUNT,)))
 
 
+@keeps_code
 @lru_cache(maxsize=32)
 def _largest_code(dtype: DType) -> CompiledComputation:
     spaces = (
@@ -312,6 +315,7 @@ def _largest_code(dtype: DType) -> CompiledComputation:
     return compile_computation(Computation("largest", spaces, (stmt,), (_COUNT,)))
 
 
+@keeps_code
 @lru_cache(maxsize=64)
 def _ascends_code(dtype: DType, is_strict: bool) -> CompiledComputation:
     """Whether some a(e) > a(e+1), or a(e) >= a(e+1)."""
@@ -326,6 +330,7 @@ def _ascends_code(dtype: DType, is_strict: bool) -> CompiledComputation:
     return compile_computation(Computation("ascends", spaces, (stmt,), (_COUNT,)))
 
 
+@keeps_code
 @lru_cache(maxsize=32)
 def _domain_limits_code(
     format: Format, index: Index, dtypes: tuple[DType, ...]

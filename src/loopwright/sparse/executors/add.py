@@ -27,6 +27,7 @@ from loopwright.ir.loops import Stmt as LoopStmt
 from loopwright.ir.program import Role
 from loopwright.kernels import nest_kernel
 from loopwright.runtime.array_arguments import Array
+from loopwright.runtime.code_memory import keeps_code
 from loopwright.runtime.kernel import CompiledKernel
 from loopwright.runtime.thread_pool import thread_count
 from loopwright.semirings.named import Semiring
@@ -74,6 +75,7 @@ def _rows_before_the_end(pointers: Array) -> int:
     return max(int(np.searchsorted(pointers, pointers[-1])) - 1, 0)
 
 
+@keeps_code
 @lru_cache(maxsize=64)
 def _kernel(ring: Semiring, types: tuple[tuple[str, DType], ...]) -> CompiledKernel:
     dtype = dict(types)["o_values"]
@@ -251,6 +253,7 @@ def _readable(array: Array) -> Array:
     return np.ascontiguousarray(array) if array.size else np.zeros(1, array.dtype)
 
 
+@keeps_code
 @lru_cache(maxsize=64)
 def _code(
     ring: semirings.Semiring, dtype: DType, rank: int, types: tuple[tuple[str, DType], ...]

@@ -27,6 +27,7 @@ from loopwright.ir.dtypes import DType, dtype_of
 from loopwright.ir.expr import cast
 from loopwright.ir.program import Role
 from loopwright.lazy_dataclass import dataclass
+from loopwright.runtime.code_memory import keeps_code
 from loopwright.runtime.thread_pool import thread_count
 from loopwright.sparse.convert_tensor import conversion, convert_unfrozen, with_sortedness
 from loopwright.sparse.executors.operands import (
@@ -206,6 +207,7 @@ def _numbers(product: FusedProduct) -> list[int]:
 # -- the fused stage -----------------------------------------------------------------------------
 
 
+@keeps_code
 @lru_cache(maxsize=128)
 def _fused(request: ConversionRequest, product: FusedProduct) -> Fused:
     found = synthesize(request)

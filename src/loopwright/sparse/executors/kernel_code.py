@@ -17,6 +17,7 @@ from loopwright.kernels import nest_kernel, recall, remember, stage_text
 from loopwright.lazy_dataclass import dataclass
 from loopwright.machines.machine_argument import target_machine
 from loopwright.memo import computed_once
+from loopwright.runtime.code_memory import keeps_code
 from loopwright.sparse.executors.compose import REFUSED, SPARSE, KernelRequest, named_format
 from loopwright.sparse.executors.interior_rows import RowBound
 from loopwright.sparse.format import Format
@@ -129,6 +130,7 @@ def _key(request: KernelRequest) -> str:
     return f"sparse kernel {told!r} of {operators!r} for {made_for}"
 
 
+@keeps_code
 @lru_cache(maxsize=512)
 def code_of(request: KernelRequest) -> SparseCode:
     """The code of a request; nothing is compiled before it is used."""

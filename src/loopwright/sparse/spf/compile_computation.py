@@ -19,6 +19,7 @@ from loopwright.lazy_dataclass import dataclass
 from loopwright.machines.machine_argument import target_machine
 from loopwright.memo import BoundedCache, computed_once
 from loopwright.runtime.array_arguments import overlap
+from loopwright.runtime.code_memory import keeps_code
 from loopwright.runtime.kernel import BoundKernel, CompiledKernel
 from loopwright.sparse.frozen import are_frozen
 from loopwright.sparse.spf.array_dependences import SpaceAccess, accesses
@@ -308,6 +309,7 @@ def _chunks_for(computation: Computation) -> _Chunks:
     return _Chunks((), chunked, compile_computation(chunked.computation))
 
 
+@keeps_code
 @lru_cache(maxsize=256)
 def compile_computation(computation: Computation) -> CompiledComputation:
     """The callable of a computation: `f(arrays, symbols, threads=1)` runs it in place.

@@ -18,6 +18,7 @@ from loopwright.diagnostics import UsageError
 from loopwright.ir.dtypes import DType
 from loopwright.lazy_dataclass import dataclass
 from loopwright.memo import computed_once
+from loopwright.runtime.code_memory import keeps_code
 from loopwright.runtime.scratch import Loan
 from loopwright.sparse.bounds_proof import require_bounds
 from loopwright.sparse.format import COORDINATES, SIZES, Format, Invariant
@@ -165,6 +166,7 @@ class Conversion:
         )
 
 
+@keeps_code
 @lru_cache(maxsize=128)
 def synthesize(request: ConversionRequest) -> Conversion:
     """The conversion that a request asks for; UsageError when one cannot be found."""
