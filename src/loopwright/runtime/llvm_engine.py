@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 import weakref
@@ -13,7 +14,7 @@ from typing import TypeAlias
 
 import llvmlite.binding as llvm
 
-from loopwright.diagnostics import InternalError
+from loopwright.diagnostics import InternalError, RoomError
 from loopwright.ir.module import CodeUnit
 from loopwright.lazy_dataclass import dataclass
 from loopwright.runtime.address import Address, hold_for_ever
@@ -341,6 +342,8 @@ def _loaded(code: bytes, symbols: tuple[str, ...]) -> LoadedObject:
         try:
             tracker = builder.link(engine, f"loopwright{next(_names)}")
         except RuntimeError as error:
+            if os.strerror(errno.ENOMEM) in str(error):
+                raise RoomError("there is no memory left for compiled code") from error
             raise InternalError(f"compiled code cannot be linked: {error}") from error
         tracker.engine = engine  # which must not go before its objects
         code_of = _Code()
