@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 import tempfile
 from pathlib import Path
 
@@ -84,4 +83,4 @@ def _keeps_a_probe(cache: DiskCache) -> bool:
     try:
         return probe.put("probe", entry) and probe.get("probe") == entry
     finally:
-        shutil.rmtree(place, ignore_errors=True)
+        probe.remove("probe")

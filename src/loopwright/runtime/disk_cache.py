@@ -18,7 +18,7 @@ import os
 import stat
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +88,16 @@ class DiskCache:
             except OSError:
                 continue
         return removed
+
+    def remove(self, *keys: str) -> None:
+        """Remove a cache that holds these entries only, and its directory.
+
+        To list a directory takes a file that is open, and there may be no more of them.
+        """
+        for path in (*map(self._path, keys), self.directory / _SECRET):
+            _remove(path)
+        with suppress(OSError):
+            os.rmdir(self.directory)
 
     def state(self) -> CacheState:
         """Count entries and try each one's authentication."""
