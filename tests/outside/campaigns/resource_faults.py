@@ -98,6 +98,7 @@ class _Server:
     def __init__(self) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "outside.campaigns.resource_faults"],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -263,6 +264,7 @@ def _verdict(case: Case, usual: Case | None, here: Path) -> Case:
         _require_understood(error, case, call, told)
     elif result != usual["result"]:
         raise Difference(f"{told}: another result")
+    reason = "" if error is None else f"{type(error).__name__}: {error}"
     half = _contents(call.writes)
     strange = set(os.listdir()) - prepared - set(call.writes)
     del error
@@ -278,7 +280,7 @@ def _verdict(case: Case, usual: Case | None, here: Path) -> Case:
     left = _settled(files)
     if left > usual["files"]:
         raise Difference(f"{told}: {left} files stay open, {usual['files']} without a fault")
-    return {"outcome": "right" if result is not None else "refused", "told": ""}
+    return {"outcome": "refused" if reason else "right", "told": reason}
 
 
 def _require_understood(error: BaseException, case: Case, call: Call, told: str) -> None:
