@@ -383,10 +383,10 @@ def _cases(
         if usual["outcome"] != "right":
             yield {**fixed, "n": 0, "lasting": False, "warm": warm}
             return
-        count, most = usual["uses"], most_warm if warm else most_cold
-        spread = range(count)
-        if count > most:
-            spread = sorted(random.choice(count, most, replace=False).tolist())
+        count, limit = usual["uses"], most_warm if warm else most_cold
+        spread = list(range(count))
+        if count > limit:
+            spread = sorted(random.choice(count, limit, replace=False).tolist())
         for n in spread:
             yield {**fixed, "n": n, "lasting": False, "warm": warm}
         for n in range(min(count, 1)):
