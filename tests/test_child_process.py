@@ -22,6 +22,7 @@ from loopwright.child_process import Child, call
 from loopwright.diagnostics import ToolchainError
 from loopwright.frontends.c import read_c
 from loopwright.runtime import toolchain
+from outside.campaigns.failing_resources import failing
 
 TEXT = '#include "{}"\nvoid f(void) {{\n#pragma scop\n#pragma endscop\n}}\n'
 BOTH = 'sleep 1000 < "{0}" & exec cat "{0}"'  # a program and one that it has started
@@ -192,3 +193,9 @@ def test_a_forked_child_ends_no_program_of_its_parent() -> None:
     assert not child.is_over()
     assert child.process.communicate(b"lives") == (b"lives", None)
     child.end()
+
+
+@pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="a system without files in memory")
+def test_a_program_is_called_where_the_disk_is_full() -> None:
+    with failing("write", 1, lasting=True):
+        assert call(("cat",), given=b"text").output == b"text"

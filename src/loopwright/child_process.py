@@ -19,7 +19,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import IO, Any
 
 from loopwright.lazy_dataclass import dataclass
 from loopwright.undisturbed import undisturbed
@@ -165,7 +165,7 @@ def call(
         try:
             if wait.is_left:
                 return Ended(0)
-            with tempfile.TemporaryFile() as stdin:
+            with _memory_file() as stdin:
                 stdin.write(given or b"")
                 stdin.seek(0)
                 child = Child(
@@ -186,6 +186,13 @@ def call(
         wait.is_left = True
         if wait.has_begun:
             wait.over.acquire(timeout=_TICK + grace + 2 * _LAST)
+
+
+def _memory_file() -> IO[bytes]:
+    """A file without a name: in memory, where the system has such files, else on the disk."""
+    if hasattr(os, "memfd_create"):  # a full disk ends no call
+        return os.fdopen(os.memfd_create("stdin"), "w+b")
+    return tempfile.TemporaryFile()
 
 
 def _heard(child: Child, wait: _Wait, seconds: float | None, most: int, grace: float) -> Ended:

@@ -6,6 +6,7 @@ import _imp
 import _thread
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from types import FrameType
 from typing import Any, Generic, TypeVar
@@ -18,6 +19,12 @@ _TICK = 0.1  # seconds
 _LOCKING = frozenset({"_get_module_lock", "cb", "_find_spec", "__enter__", "__exit__"})
 
 
+class _Token:
+    """What a thread holds as long as it is there."""
+
+    __slots__ = ("__weakref__",)
+
+
 class _Outcome(Generic[T]):
     """The result of some work or the exception it raised, which this catches as a context."""
 
@@ -25,11 +32,12 @@ class _Outcome(Generic[T]):
 
     def __init__(self) -> None:
         self.error: BaseException | None = None
+        self.has_begun = False
         self.ended = threading.Lock()
         self.ended.acquire()
 
     def __enter__(self) -> None:
-        pass
+        self.has_begun = True
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
         self.error = error
@@ -48,19 +56,29 @@ def undisturbed(work: Callable[[], T]) -> T:
         return work()
     outcome: _Outcome[T] = _Outcome()
 
-    def run() -> None:
+    def run(token: object) -> None:
         with outcome:
             outcome.result = work()
 
+    token = _Token()
+    thread = weakref.ref(token)  # which is gone when the thread is
     try:
         # Not a threading.Thread, which can be broken off while it starts: it would never run then.
-        _thread.start_new_thread(run, ())
+        _thread.start_new_thread(run, (token,))
     except RuntimeError:  # no more threads: the interpreter is about to end, or the system is full
         return work()
+    del token
     # Not one long wait: a signal that comes between Python's last look for signals and the wait
     # would be handled after the work only, which may last for ever.
     while not outcome.ended.acquire(timeout=_TICK):
-        pass
+        if thread() is not None:
+            continue
+        if outcome.ended.acquire(blocking=False):
+            break
+        # There was no memory for the first or for the last call of the thread.
+        if outcome.has_begun:
+            raise MemoryError("a thread has ended for want of memory")
+        return work()
     error, outcome.error = outcome.error, None
     if error is not None:
         raise error

@@ -10,6 +10,7 @@ from loopwright import options
 from loopwright.cli import main
 from loopwright.runtime.code_memory import code_state
 from loopwright.runtime.disk_cache import DiskCache, Entry
+from outside.campaigns.failing_resources import failing
 
 
 @pytest.fixture
@@ -104,6 +105,18 @@ def test_check_tells_a_disk_that_keeps_nothing(
     monkeypatch.setattr(DiskCache, "put", lambda self, key, entry: False)
     assert main(["cache", "check"]) == 1
     assert "problem: a probe could not be written and read back\n" in capsys.readouterr().out
+
+
+def test_check_leaves_nothing_where_no_file_can_be_opened(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place.mkdir()
+    with failing("open", 1, lasting=True) as uses:
+        assert main(["cache", "check"]) == 1
+    assert uses.failed
+    assert list(place.iterdir()) == []
+    assert "problem: a probe could not be written and read back\n" in capsys.readouterr().out
+    assert main(["cache", "check"]) == 0
 
 
 def test_check_where_no_directory_can_be(

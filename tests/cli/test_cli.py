@@ -187,6 +187,36 @@ def test_closed_pipe_is_quiet() -> None:
         assert child.wait() == 141
 
 
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (MemoryError(), "there is not enough memory"),
+        (MemoryError("2 GiB for 'rows'"), "2 GiB for 'rows'"),
+        (OSError(28, "No space left on device"), "No space left on device"),
+        (OSError(24, "Too many open files", "a.c"), "Too many open files: a.c"),
+    ],
+)
+def test_what_the_system_refuses_is_told_in_a_line(
+    fake: Callable[[Callable[[argparse.Namespace], int]], None],
+    capsys: pytest.CaptureFixture[str],
+    error: Exception,
+    told: str,
+) -> None:
+    fake(_raiser(error))
+    assert cli.main(["fake"]) == 2
+    assert capsys.readouterr().err == f"loopwright: error: {told}\n"
+
+
+def test_output_to_a_full_disk_is_an_error() -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "loopwright", "info"],
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert done.stderr == "loopwright: error: No space left on device\n"
+    assert done.returncode == 2
+
+
 def test_python_m() -> None:
     done = _child(sys.executable, "-m", "loopwright", "--version")
     assert (done.returncode, done.stderr) == (0, "")

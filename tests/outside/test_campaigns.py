@@ -11,11 +11,14 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 
 import numpy as np
 import pytest
 
+import loopwright as lw
 from drawn import HUNTS
+from loopwright.runtime.disk_cache import DiskCache, Entry
 from needed_tools import NO_COMPILER, has_compiler
 from outside.campaigns.campaign import (
     REFUSALS,
@@ -29,6 +32,7 @@ from outside.campaigns.campaign import (
     save,
     shrunk,
 )
+from outside.campaigns.failing_resources import PRIMITIVES, failing
 from outside.campaigns.operator_types import FORMS, boundary_values
 from outside.campaigns.reader_texts import READERS, corpus
 from outside.campaigns.soak import MAKERS, Tally
@@ -99,6 +103,52 @@ def test_kept_texts_are_read_or_refused(reader: str) -> None:
     for text in texts[:: max(1, len(texts) // 20)]:
         with suppress(*REFUSALS, Unjudged):
             READERS[reader](text)
+
+
+# -- faults of resources --------------------------------------------------------------------------
+# The campaign copies a process that has loaded everything; here the mechanism and two cheap calls.
+
+
+@pytest.mark.parametrize("lasting", [False, True])
+def test_a_disk_that_is_full_at_any_write_costs_the_entry_only(
+    tmp_path: Path, lasting: bool
+) -> None:
+    """Each request of a write fails in turn: nothing is left, and a second write succeeds."""
+    entry = Entry({"kind": "probe"}, bytes(100))
+    with failing("write", 0) as uses:
+        assert DiskCache(tmp_path / "first").put("key", entry)
+    assert uses.count >= 6  # a folder, two files, their bytes, their names
+    for n in range(1, uses.count + 1):
+        cache = DiskCache(tmp_path / f"{n}{lasting}")
+        with failing("write", n, lasting=lasting) as failed:
+            cache.put("key", entry)
+        assert failed.failed
+        assert not [*tmp_path.glob("*/.new-*")], failed.places
+        assert cache.put("key", entry)
+        assert cache.get("key") == entry
+
+
+@pytest.mark.parametrize("primitive", PRIMITIVES)
+def test_primitives_are_counted_where_the_package_asks(primitive: str, tmp_path: Path) -> None:
+    """What a test itself asks for is neither counted nor refused."""
+    with failing(primitive, 1, lasting=True) as uses:
+        (tmp_path / "file").write_text("text")
+        assert np.zeros(100000).sum() == 0
+        thread = Thread(target=int)
+        thread.start()
+        thread.join()
+    assert (uses.count, uses.failed) == (0, 0)
+
+
+def test_memory_that_ends_is_a_memory_error() -> None:
+    tensor = lw.sparse.from_dense(np.eye(3))
+    with failing("memory", 0) as uses:
+        lw.sparse.to_scipy(tensor)
+    for n in range(1, uses.count + 1):
+        with failing("memory", n) as failed, suppress(MemoryError):
+            lw.sparse.to_scipy(tensor)
+        assert failed.failed == 1
+        assert (lw.sparse.to_scipy(tensor).toarray() == np.eye(3)).all()
 
 
 def counting(most: int) -> Campaign:

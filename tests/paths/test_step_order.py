@@ -11,7 +11,7 @@ import pytest
 from loopwright.diagnostics import UsageError
 from loopwright.paths import step_order
 from loopwright.paths.elimination import eliminate
-from loopwright.paths.step_order import StepOrder, StepPiece
+from loopwright.paths.step_order import StepOrder, StepPiece, do_at_once
 from loopwright.semirings import SEMIRINGS
 
 
@@ -127,3 +127,29 @@ def test_a_system_without_threads_leaves_all_to_one(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(threading.Thread, "start", refuse)
     eliminate(together, SEMIRINGS["min_plus"], 2, 8)
     np.testing.assert_array_equal(together, alone)
+
+
+@pytest.mark.parametrize("given", [0, 1, 5])
+def test_pieces_at_once_are_done_by_the_threads_there_are(
+    monkeypatch: pytest.MonkeyPatch, given: int
+) -> None:
+    start, left = threading.Thread.start, [None] * given
+
+    def refuse(thread: threading.Thread) -> None:
+        if not left:
+            raise RuntimeError("can't start new thread")
+        left.pop()
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    done: list[int] = []
+    do_at_once(done.append, range(20), 4)
+    assert sorted(done) == list(range(20))
+
+
+def test_a_piece_that_fails_ends_the_others() -> None:
+    def fail(piece: int) -> None:
+        raise MemoryError(f"piece {piece}")
+
+    with pytest.raises(MemoryError, match="piece"):
+        do_at_once(fail, range(20), 2)

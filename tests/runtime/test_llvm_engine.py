@@ -10,7 +10,7 @@ import sys
 import llvmlite.binding as llvm
 import pytest
 
-from loopwright.diagnostics import InternalError
+from loopwright.diagnostics import InternalError, RoomError
 from loopwright.ir.module import CodeUnit
 from loopwright.runtime import llvm_engine
 from loopwright.runtime.llvm_engine import (
@@ -55,6 +55,21 @@ def test_what_cannot_be_linked(code: bytes, symbols: tuple[str, ...], reason: st
     with pytest.raises(InternalError) as caught:
         load_object(code, symbols)
     assert caught.value.message == f"compiled code cannot be linked: {reason}"
+
+
+def test_memory_that_ends_while_code_is_linked(monkeypatch: pytest.MonkeyPatch) -> None:
+    code = compile_to_object(SQUARE)
+
+    def refuse(*given: object) -> None:
+        raise RuntimeError("Cannot allocate memory")  # LLVM's words for ENOMEM
+
+    with monkeypatch.context() as patch:
+        patch.setattr(llvm.JITLibraryBuilder, "link", refuse)
+        with pytest.raises(RoomError) as caught:
+            load_object(code, ("f",))
+    assert isinstance(caught.value, MemoryError)
+    assert str(caught.value) == "there is no memory left for compiled code"
+    assert load_object(code, ("f",)).address("f")
 
 
 def test_a_function_that_is_nowhere() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import stat
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,7 @@ from loopwright.runtime.toolchain import (
     load_library,
     tuning_flags,
 )
+from outside.campaigns.failing_resources import failing
 
 TWICE = "int twice(int x) { return 2 * x; }\n"
 
@@ -141,3 +144,24 @@ def test_processors_are_told_by_what_stays(monkeypatch: pytest.MonkeyPatch, tmp_
         monkeypatch.setattr(host, "CPUINFO", str(path))
         found.append(host.processor_text.__wrapped__())
     assert found[0] == found[1] != found[2]
+
+
+@needs_cc
+def test_a_build_leaves_no_folder_where_no_file_can_be_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    compiler = toolchain.find_compiler()
+    text = "int f(void) { return 7; }"
+    toolchain.build_library(text, (), compiler)  # what the process asks for once only
+    with options.override(cache=False), failing("open", 0) as uses:
+        toolchain.build_library(text, (), compiler)
+    for n in (1, uses.count - 1, uses.count):
+        with (
+            options.override(cache=False),
+            failing("open", n, lasting=True) as failed,
+            contextlib.suppress(OSError, ToolchainError),
+        ):
+            toolchain.build_library(text, (), compiler)
+        assert failed.failed
+        assert list(tmp_path.iterdir()) == []

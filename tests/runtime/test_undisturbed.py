@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import _imp
 import _thread
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from loopwright.undisturbed import release_import_lock, undisturbed
+from loopwright.undisturbed import _Outcome, release_import_lock, undisturbed
 
 
 class Interrupted(BaseException):
@@ -66,6 +67,35 @@ def test_no_more_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(_thread, "start_new_thread", refuse)
     assert undisturbed(threading.get_ident) == threading.get_ident()
+
+
+def test_a_thread_without_memory_for_its_first_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = _thread.start_new_thread
+
+    def lost(work: object, given: tuple[object, ...]) -> int:
+        return start(lambda *_: None, given)
+
+    monkeypatch.setattr(_thread, "start_new_thread", lost)
+    assert undisturbed(threading.get_ident) == threading.get_ident()
+
+
+def test_a_thread_without_memory_for_its_last_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = _thread.start_new_thread
+
+    def lost(work: Callable[..., None], given: tuple[object, ...]) -> int:
+        def run(*given: object) -> None:
+            with contextlib.suppress(MemoryError):
+                work(*given)
+
+        return start(run, given)
+
+    def refuse(*_: object) -> bool:
+        raise MemoryError
+
+    monkeypatch.setattr(_thread, "start_new_thread", lost)
+    monkeypatch.setattr(_Outcome, "__exit__", refuse)
+    with pytest.raises(MemoryError, match="a thread has ended for want of memory"):
+        undisturbed(threading.get_ident)
 
 
 # An import takes Python's import lock, and the handler of a signal raises before the next

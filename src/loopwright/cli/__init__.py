@@ -90,10 +90,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("loopwright: interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        # The reader has gone; what is still buffered goes nowhere instead of raising at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        _discard_output()  # the reader has gone
         return EXIT_BROKEN_PIPE
+    except (MemoryError, OSError) as error:
+        _report(error)
+        try:
+            sys.stdout.flush()
+        except OSError:
+            _discard_output()
+        return EXIT_ERROR
     return status
+
+
+def _discard_output() -> None:
+    """Let what is still buffered go nowhere instead of raising at exit."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 1)
+    os.close(nothing)
 
 
 # A compiler keeps most of what it makes: at Python's own thresholds 4% of a command goes by looking
@@ -210,12 +223,13 @@ def _parser(chosen: str | None) -> tuple[Command | None, argparse.ArgumentParser
     return command, parser
 
 
-def _report(error: LoopwrightError) -> None:
+def _report(error: LoopwrightError | MemoryError | OSError) -> None:
+    """Print what is wrong, or what the system has refused: memory, files, space on a disk."""
     # lazy: see _run
     from loopwright import options
 
     # lazy: see _run
-    from loopwright.diagnostics import SourceError, UsageError
+    from loopwright.diagnostics import LoopwrightError, SourceError, UsageError
 
     try:
         wanted = options.current()
@@ -225,6 +239,11 @@ def _report(error: LoopwrightError) -> None:
         import traceback  # lazy: only for those who ask for it
 
         traceback.print_exception(error)
+        return
+    if not isinstance(error, LoopwrightError):
+        reason = getattr(error, "strerror", None) or str(error) or "there is not enough memory"
+        file = getattr(error, "filename", None)
+        print(f"loopwright: error: {reason}{f': {file}' if file else ''}", file=sys.stderr)
         return
     color = wanted.color == "always" or (wanted.color == "auto" and _is_colorful())
     # A source error begins with its own place; any other is told by us.

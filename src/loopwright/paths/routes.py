@@ -24,7 +24,6 @@ are a tree by construction.
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import numpy as np
@@ -48,6 +47,7 @@ from loopwright.paths.semiring_closure import cycle_check
 from loopwright.paths.sources import first_values, iterate
 from loopwright.paths.sparse_search import is_searchable, search_from, search_pairs
 from loopwright.paths.step_kernels import PREDECESSOR, close_panel_with_predecessors
+from loopwright.paths.step_order import do_at_once
 from loopwright.runtime.array_arguments import Array
 from loopwright.semirings.named import Semiring
 
@@ -118,27 +118,26 @@ def _by_blocks(
     columns, rows = np.empty_like(a), np.empty_like(a)
     result = np.empty_like(before)
     old = a.copy()
-    with ThreadPoolExecutor(threads) as team:
-        for number, first in enumerate(range(0, n, ROUTE_BLOCK)):
-            end = min(n, first + ROUTE_BLOCK)
-            if number:
-                given = a, improved, columns, rows, before, result
-                resolve(ring, (first, end), ROUTE_BLOCK, given, threads)
-                before[first:end] = result[first:end]
-            _close_rows(a, before, (first, end), ring, team, threads)
-            square = a[first:end, first:end].copy()
-            check(square, first)
-            a[first:end, first:end] = square
-            improved[first:end] = 0
-            left = columns[:, first:end]
-            left[...] = a[:, first:end]
-            panel = a[first:end].copy()
-            rows[:, first:end] = panel.T
-            old[first:end] = panel
-            left = np.ascontiguousarray(left)
-            for part in (slice(0, first), slice(end, n)):
-                add_product(a[part], left[part], panel, ring, threads)
-            mark_improved(a, old, improved, number + 1, threads)
+    for number, first in enumerate(range(0, n, ROUTE_BLOCK)):
+        end = min(n, first + ROUTE_BLOCK)
+        if number:
+            given = a, improved, columns, rows, before, result
+            resolve(ring, (first, end), ROUTE_BLOCK, given, threads)
+            before[first:end] = result[first:end]
+        _close_rows(a, before, (first, end), ring, threads)
+        square = a[first:end, first:end].copy()
+        check(square, first)
+        a[first:end, first:end] = square
+        improved[first:end] = 0
+        left = columns[:, first:end]
+        left[...] = a[:, first:end]
+        panel = a[first:end].copy()
+        rows[:, first:end] = panel.T
+        old[first:end] = panel
+        left = np.ascontiguousarray(left)
+        for part in (slice(0, first), slice(end, n)):
+            add_product(a[part], left[part], panel, ring, threads)
+        mark_improved(a, old, improved, number + 1, threads)
     resolve(ring, (0, n), ROUTE_BLOCK, (a, improved, columns, rows, before, result), threads)
     return result
 
@@ -148,7 +147,6 @@ def _close_rows(
     before: Array,
     block: tuple[int, int],
     ring: Semiring,
-    team: ThreadPoolExecutor,
     threads: int,
 ) -> None:
     """The rows of a block, the columns shared out: each thread closes the square for itself."""
@@ -161,7 +159,7 @@ def _close_rows(
         close_panel_with_predecessors(*own, *part, ring)
         a[first:end, piece], before[first:end, piece] = part
 
-    list(team.map(close, _pieces(len(a), threads)))
+    do_at_once(close, _pieces(len(a), threads), threads)
 
 
 def _pieces(n: int, threads: int) -> list[slice]:

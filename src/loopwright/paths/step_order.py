@@ -15,14 +15,18 @@ rows are read where they lie: they take their next step when all others have use
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 from loopwright.lazy_dataclass import dataclass
 from loopwright.undisturbed import undisturbed
 
-__all__ = ["StepOrder", "StepPiece"]
+__all__ = ["StepOrder", "StepPiece", "do_at_once"]
+
+T = TypeVar("T")
 
 # Rows of a strip at least: the fewer, the more evenly the last step is shared out.
 _STRIP = 64
@@ -71,25 +75,14 @@ class StepOrder:
         undisturbed(lambda: self._run(do))
 
     def _run(self, do: Callable[[StepPiece], None]) -> None:
-        others = []
-        for _ in range(self._threads - 1):
-            other = threading.Thread(target=self._work, args=(do,), daemon=True, name="loopwright")
-            try:
-                other.start()
-            except RuntimeError:  # no more threads: those that there are do all
-                break
-            others.append(other)
-        self._work(do)
-        for other in others:
-            other.join()
+        on_threads(lambda: self._work(do), self._threads, self.fail)
         if self._error is not None:
             raise self._error
 
     def _work(self, do: Callable[[StepPiece], None]) -> None:
-        with _Faults(self):
-            while (piece := self.take()) is not None:
-                do(piece)
-                self.finish(piece)
+        while (piece := self.take()) is not None:
+            do(piece)
+            self.finish(piece)
 
     def fail(self, error: BaseException) -> None:
         """Hand out no more pieces; `run` raises the first error."""
@@ -169,19 +162,61 @@ class StepOrder:
         return not is_in_use or all(other.taken >= strip.taken for other in self._strips)
 
 
+def do_at_once(do: Callable[[T], None], pieces: Iterable[T], threads: int) -> None:
+    """Do pieces that are independent, on so many threads; raises what the first that fails raised.
+
+    No piece is being done any more when it returns or raises.
+    """
+    left, errors = deque(pieces), deque[BaseException]()
+
+    def work() -> None:
+        with suppress(IndexError):
+            while not errors:
+                piece = left.popleft()
+                with _Faults(errors.append):
+                    do(piece)
+
+    undisturbed(lambda: on_threads(work, threads, errors.append))
+    if errors:
+        raise errors[0]
+
+
+def on_threads(work: Callable[[], None], threads: int, fail: Callable[[Any], None]) -> None:
+    """Run `work` on so many threads, or on those that the system gives, and wait for all.
+
+    The caller's is one of them. `fail` is given what one of them raises.
+    """
+
+    def guarded() -> None:
+        with _Faults(fail):
+            work()
+
+    others = []
+    for _ in range(threads - 1):
+        other = threading.Thread(target=guarded, daemon=True, name="loopwright")
+        try:
+            other.start()
+        except RuntimeError:  # no more threads: those that there are do all
+            break
+        others.append(other)
+    guarded()
+    for other in others:
+        other.join()
+
+
 @dataclass(frozen=True, slots=True)
 class _Faults:
-    """Tells an order what a thread raised, as a context."""
+    """Hands on what a thread raises, as a context."""
 
-    order: StepOrder
+    fail: Callable[[Any], None]
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
         if error is not None:
-            self.order.fail(error)
-        return True  # it is raised by StepOrder.run
+            self.fail(error)
+        return True  # it is raised where the threads are waited for
 
 
 def _cut(block: int, first: int, end: int) -> list[_Strip]:

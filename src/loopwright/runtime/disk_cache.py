@@ -133,6 +133,16 @@ class DiskCache:
                 continue
         return removed
 
+    def remove(self, *keys: str) -> None:
+        """Remove a cache that holds these entries only, and its directory.
+
+        To list a directory takes a file that is open, and there may be no more of them.
+        """
+        for path in (*map(self._path, keys), self.directory / _SECRET):
+            _remove(path)
+        with suppress(OSError):
+            os.rmdir(self.directory)
+
     def state(self) -> CacheState:
         """Count entries and try each one's authentication."""
         reason = self._refusal()

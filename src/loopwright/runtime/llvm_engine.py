@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 import weakref
@@ -13,7 +14,7 @@ from typing import Any, TypeAlias
 
 import llvmlite.binding as llvm
 
-from loopwright.diagnostics import InternalError
+from loopwright.diagnostics import InternalError, RoomError
 from loopwright.ir.module import CodeUnit
 from loopwright.lazy_dataclass import dataclass
 from loopwright.runtime.address import Address, hold_for_ever
@@ -351,6 +352,8 @@ def _loaded(
         try:
             tracker = builder.link(engine, f"loopwright{next(_names)}")
         except RuntimeError as error:
+            if os.strerror(errno.ENOMEM) in str(error):
+                raise RoomError("there is no memory left for compiled code") from error
             raise InternalError(f"compiled code cannot be linked: {error}") from error
         tracker.engine = engine  # which must not go before its objects
         code_of = _Code()

@@ -31,6 +31,7 @@ from outside.campaigns import (
     path_problems,
     pointer_programs,
     reader_texts,
+    resource_faults,
     scalar_programs,
     sparse_formats,
     tensor_programs,
@@ -48,6 +49,7 @@ MAKERS = {
     "scalar_programs": scalar_programs.campaign,
     "pointer_programs": pointer_programs.campaign,
     "operator_types": operator_types.campaign,
+    "resource_faults": resource_faults.campaign,
     **{f"{name}_texts": partial(reader_texts.campaign, name) for name in reader_texts.READERS},
 }
 TURN = 10.0  # seconds that a campaign runs before it is another one's turn
