@@ -121,12 +121,12 @@ def optimise_region(
     if not is_changed:
         reason = "no step that pays was proven legal"
         return Optimised(region, *made, None, reason)
-    test = find_overlap_test(region, program, is_assumed=assume_disjoint)
-    if test.problem:
-        return Optimised(region, *made, None, test.problem, overlap=test)
     nest = told_to_c(planned, found.nest, machine, library=library)
     if _names(nest) & set(region.tree.sizes):
         return Optimised(region, *made, None, _UNKNOWN)
+    test = find_overlap_test(region, program, is_assumed=assume_disjoint)
+    if test.problem:
+        return Optimised(region, *made, None, test.problem, overlap=test)
     emit = partial(emit_region, nest, dialect, origin=origins(planned))
     return Optimised(region, *made, _placed(file, region, emit, test, target), overlap=test)
 
