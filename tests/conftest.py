@@ -35,7 +35,7 @@ gc.set_threshold(20_000, 20, 20)
 
 @pytest.fixture(autouse=True, scope="session")
 def _own_options(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Start from no options but five: cache and records of the run, checks, strictness, no races.
+    """Start from no options but these: caches of the run, checks, strictness, no limit, no races.
 
     Workers of one run share the cache, as processes do anywhere. The variables themselves are set,
     so that child processes started by a test obey too. Children keep the bytecode of modules, even
@@ -53,6 +53,7 @@ def _own_options(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
         patch.setenv(options.variable("check"), "1")
         patch.setenv(options.variable("strict"), "1")
+        patch.setenv(options.variable("compile_seconds"), "0")  # on a busy machine, too
         patch.setenv(options.variable("race"), "0")  # what is tested must not hang on the clock
         options.reload()
         yield

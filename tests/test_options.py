@@ -35,6 +35,7 @@ def test_every_variable() -> None:
         COLOR="Never",
         CHECK="on",
         FULL_TRACEBACKS="true",
+        COMPILE_SECONDS="90",
         STRICT="1",
     )
     assert read == Options(
@@ -51,6 +52,7 @@ def test_every_variable() -> None:
         color="never",
         check=True,
         full_tracebacks=True,
+        compile_seconds=90,
         strict=True,
     )
 
@@ -82,6 +84,8 @@ REFUSED = (
     ("LOG", "all", "a comma-separated list of cache, plan, recompile, time, tune"),
     ("CPU", "../zen3", "a machine name such as zen3 or neoverse-n1"),
     ("COLOR", "red", "one of auto, always, never"),
+    ("COMPILE_SECONDS", "0.5", "a whole number of seconds, 0 for no limit"),
+    ("COMPILE_SECONDS", "-1", "a whole number of seconds, 0 for no limit"),
 )
 
 
@@ -109,7 +113,8 @@ def test_unknown_variable_is_told() -> None:
         "LOOPWRIGHT_CODE_LIMIT, LOOPWRIGHT_DATA_DIR, LOOPWRIGHT_RECORDS, "
         "LOOPWRIGHT_RACE, LOOPWRIGHT_RACE_COMPILER, LOOPWRIGHT_NUM_THREADS, LOOPWRIGHT_INTERPRET, "
         "LOOPWRIGHT_BOUNDSCHECK, LOOPWRIGHT_DUMP, LOOPWRIGHT_CPU, LOOPWRIGHT_LOG, "
-        "LOOPWRIGHT_COLOR, LOOPWRIGHT_CHECK, LOOPWRIGHT_FULL_TRACEBACKS, LOOPWRIGHT_STRICT"
+        "LOOPWRIGHT_COLOR, LOOPWRIGHT_CHECK, LOOPWRIGHT_FULL_TRACEBACKS, "
+        "LOOPWRIGHT_COMPILE_SECONDS, LOOPWRIGHT_STRICT"
     )
 
 
@@ -152,8 +157,8 @@ def test_override_refuses_unknown_fields() -> None:
         "override() takes the fields of Options\n"
         "note: found threads\n"
         "try: one of cache_dir, cache, cache_limit, code_limit, data_dir, records, race, "
-        "race_compiler, "
-        "num_threads, interpret, boundscheck, dump, cpu, log, color, check, full_tracebacks, strict"
+        "race_compiler, num_threads, interpret, boundscheck, dump, cpu, log, color, check, "
+        "full_tracebacks, compile_seconds, strict"
     )
 
 

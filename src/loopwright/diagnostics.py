@@ -260,6 +260,29 @@ class DeviceError(LoopwrightError, RuntimeError):
         return f"{self.doing}: {self.fault}{last}" + (f"\ntry: {self.hint}" if self.hint else "")
 
 
+class TimeLimitError(LoopwrightError):
+    """A compilation was ended because it took longer than it may.
+
+    It is no error of another kind, so that no fallback for those is chosen by a clock.
+    """
+
+    def __init__(self, name: str, stage: str, seconds: int, hint: str) -> None:
+        super().__init__(name, stage, seconds, hint)
+        self.name = name
+        self.stage = stage  # what was done with the program then: "planned"
+        self.seconds = seconds  # of the processor, the limit
+        self.hint = hint
+
+    @property
+    def message(self) -> str:
+        """What happened, in one line."""
+        limit = f"the limit of {self.seconds} seconds of the processor was spent"
+        return f"'{self.name}' takes too long to compile: {limit} while it was {self.stage}"
+
+    def __str__(self) -> str:
+        return f"{self.message}\ntry: {self.hint}"
+
+
 class InternalError(LoopwrightError, RuntimeError):
     """A fault of Loopwright itself; carries the text to send with a report."""
 

@@ -51,6 +51,7 @@ class Options:
     color: str = "auto"  # one of COLORS
     check: bool = False  # check every noun after every stage
     full_tracebacks: bool = False  # show the whole traceback of our own errors
+    compile_seconds: int = 60  # of the processor, for one compilation; 0: no limit
     strict: bool = False  # a fault of our own planning is an error, no reason for a simpler plan
 
     @computed_once
@@ -176,6 +177,13 @@ def _threads(name: str, value: str) -> int:
     return int(value)
 
 
+def _seconds(name: str, value: str) -> int:
+    # A limit below a second would end ordinary compilations.
+    if not (value.isascii() and value.isdigit() and len(value) < 9):
+        raise _refusal(name, value, "a whole number of seconds, 0 for no limit")
+    return int(value)
+
+
 def _machine(name: str, value: str) -> str:
     # The name reaches LLVM and file names, so it is held to the letters of machine names.
     if not all(c.isascii() and (c.isalnum() or c in "-_.+") for c in value):
@@ -232,6 +240,7 @@ _READERS: dict[str, Callable[[str, str], object]] = {
     "color": _choice,
     "check": _flag,
     "full_tracebacks": _flag,
+    "compile_seconds": _seconds,
     "strict": _flag,
 }
 assert tuple(_READERS) == tuple(field.name for field in fields(Options))

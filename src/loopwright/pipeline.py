@@ -56,6 +56,7 @@ from loopwright.planner.planners import (
 )
 from loopwright.planner.source_order import source_order
 from loopwright.targets import TARGETS
+from loopwright.time_limit import stage, time_limit
 from loopwright.transform.contract import Contract
 from loopwright.transform.plan import Plan, apply_plan, initial_schedule
 
@@ -102,12 +103,24 @@ def compile_program(
 
     `target` is one of `targets.TARGETS`, the machine of the kind that it takes, and the planner,
     where none is given, that of its model; without a target that of processors. `unit` has the
-    short strides of the arrays of a call; without it the nest serves all strides. Raises TooHard.
+    short strides of the arrays of a call; without it the nest serves all strides. Raises TooHard,
+    and TimeLimitError after the seconds that a compilation may take.
     """
     if target is not None and target not in TARGETS:
         raise UsageError("unknown target", found=repr(target), hint=", ".join(TARGETS))
     usual: Planner = model_planner if target is None else TARGETS[target].planner
-    chosen = planner or usual
+    with time_limit(program.name):
+        return _compiled(program, machine, threads, planner or usual, target, unit)
+
+
+def _compiled(
+    program: Program,
+    machine: Machine | GpuMachine | MeshMachine,
+    threads: int,
+    chosen: Planner,
+    target: str | None,
+    unit: Mapping[str, int] | None,
+) -> Compilation:
     plan, schedule, nest = _loops_of(program, machine, threads, chosen)
     if isinstance(machine, MeshMachine):
         plan, schedule, nest = _that_fits(program, machine, chosen, (plan, schedule, nest))
@@ -163,7 +176,8 @@ def _that_fits(
 
 def _timed(word: str, program: Program, arrow: Callable[[], T]) -> T:
     start = time.perf_counter()
-    made = arrow()
+    with stage(word):
+        made = arrow()
     milliseconds = 1e3 * (time.perf_counter() - start)
     log("time", lambda: f"'{program.name}' is {word} in {milliseconds:.1f} ms")
     return made
@@ -229,8 +243,9 @@ def compile_einsum(names: EinsumSubscripts, choice: Choice, *, is_given: bool) -
     """The kernel of a choice for an einsum of one or two operands; as `compile_contraction`."""
     try:
         tree = contraction_tree(names, choice.kernel.algebra)
-        program = bounded(lambda: program_of(tree, reassoc=True), _unproven)
-        return compile_contraction(program, choice, is_given=is_given)
+        with time_limit(tree.name):
+            program = bounded(lambda: program_of(tree, reassoc=True), _unproven)
+            return compile_contraction(program, choice, is_given=is_given)
     except FAULTS as error:
         if is_given and isinstance(error, IllegalStep):
             raise
@@ -244,16 +259,21 @@ def compile_contraction(program: Program, choice: Choice, *, is_given: bool) -> 
     Raises Unproven when isl gives up, and when a plan of the model that is not legal is survived:
     such a program runs as loops. IllegalStep is for a plan of the user, which `is_given`.
     """
+    with time_limit(program.name):
+        schedule = _proven_contraction(program, choice, is_given=is_given)
+        dump("schedule", lambda: schedule_text(schedule))
+        return replace(lower_schedule(schedule), name=ENTRY)
+
+
+def _proven_contraction(program: Program, choice: Choice, *, is_given: bool) -> Schedule:
     try:
-        schedule = bounded(lambda: contraction_schedule(program, choice), _unproven)
+        return bounded(lambda: contraction_schedule(program, choice), _unproven)
     except IllegalStep as error:
         if is_given:
             raise
         fault = InternalError(f"a plan is not legal: {error}", program_text(program))
         survive(fault, f"the schedule of '{program.name}'")
         raise Unproven(str(error)) from error
-    dump("schedule", lambda: schedule_text(schedule))
-    return replace(lower_schedule(schedule), name=ENTRY)
 
 
 def contraction_schedule(program: Program, choice: Choice) -> Schedule:

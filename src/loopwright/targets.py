@@ -43,7 +43,7 @@ from loopwright.ir.device import DeviceProgram
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import REAL_INSTRUCTIONS, Binary, Call, Const, Expr
 from loopwright.ir.grid_check import require_fit
-from loopwright.ir.islkit import bounded, isl
+from loopwright.ir.islkit import ISL_QUOTA, GaveUp, attempt, bounded, isl
 from loopwright.ir.loops import Alloc, Buffer, For, LoopNest, Mark, Space, Stmt, Store
 from loopwright.ir.machine import Machine
 from loopwright.ir.mesh_machine import MeshMachine
@@ -303,8 +303,16 @@ def mesh_function(
 ) -> MeshFunction | None:
     """The nest of a program for the cores of a mesh; None where no loop is dealt out to them.
 
-    `source` is the program as it was written. Raises UsageError where boxes do not fit.
+    `source` is the program as it was written. Raises UsageError where boxes do not fit, and GaveUp
+    where its loops as written are too hard for isl's quota.
     """
+    with attempt(ISL_QUOTA):
+        return _mesh_function(source, program, nest, machine, host)
+
+
+def _mesh_function(
+    source: Program, program: Program, nest: LoopNest, machine: MeshMachine, host: HostFunction
+) -> MeshFunction | None:
     shapes = _shapes(program)
     packed = contiguous(nest, shapes, program.params)
     made = split_mesh(replace(packed, name=host.name))
@@ -342,7 +350,11 @@ def _emit_mesh(program: Program, nest: LoopNest, machine: Any) -> Module:
     name = as_identifier(program.name)
     device = DeviceProgram(name, nest.buffers, program.params, (), ())
     host = HostFunction(name, device, (), program.params, {}, program.name)
-    function = mesh_function(program, program, nest, machine, host)
+    try:
+        function = mesh_function(program, program, nest, machine, host)
+    except GaveUp as error:
+        message = f"the loops of '{program.name}' are too hard to write down"
+        raise UsageError(message, str(error), "simpler conditions, or several functions") from None
     if function is None:
         raise UsageError(f"no loop of '{program.name}' is parallel", hint='target="c"')
     names = tuple(buffer.name for buffer in nest.buffers)

@@ -33,7 +33,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
     ("machines", "semirings"),
     ("ir",),
     ("faults",),
-    ("log", "tracebacks"),
+    ("log", "time_limit", "tracebacks"),
     ("options",),
     ("child_process",),
     ("clock", "diagnostics", "memo", "compilers", "tables", "undisturbed"),

@@ -14,7 +14,7 @@ from loopwright.faults import recorded_faults
 from loopwright.frontends.c import read_c
 from loopwright.frontends.extract import program_of
 from loopwright.ir.expr import Var
-from loopwright.ir.islkit import NotAffine, isl
+from loopwright.ir.islkit import OUTER_QUOTA, NotAffine, isl
 from loopwright.ir.program import Program
 from loopwright.machines import host
 from loopwright.machines.load_gpu import load_gpu
@@ -150,7 +150,7 @@ def test_marks_of_a_given_order(
 def test_isl_that_fails_is_work_that_is_too_hard(caplog: pytest.LogCaptureFixture) -> None:
     fail = failing("plan", isl.Error("isl_local_space.c:1: no such space"))
     with caplog.at_level(logging.INFO, logger="loopwright"):
-        for quota in (None, 1000):
+        for quota in (OUTER_QUOTA, 1000):
             with options.override(strict=True, log=("plan",)):
                 assert guarded(fail, lambda: 7, "plan_marks", matmul(), quota) == 7
     told = "plan: plan_marks gave up on 'matmul': isl_local_space.c:1: no such space"

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import reduce
+from heapq import heapify, heappop, heappush
 from typing import Any
 
 from loopwright.analysis.relations import between, ends, maps_of, union
@@ -431,12 +432,25 @@ def strongly_connected_components(
             group = tuple(x for x in nodes if x == node or (x in reach[node] and node in reach[x]))
             seen.update(group)
             groups.append(group)
+    owner = {node: group for group in groups for node in group}
+    after: dict[tuple[str, ...], set[tuple[str, ...]]] = {group: set() for group in groups}
+    for source, target in edges:
+        if source in owner and target in owner and owner[source] != owner[target]:
+            after[owner[source]].add(owner[target])
+    waits = dict.fromkeys(groups, 0)
+    for targets in after.values():
+        for group in targets:
+            waits[group] += 1
+    ready = [(place[group[0]], group) for group in groups if not waits[group]]
+    heapify(ready)
     ordered: list[tuple[str, ...]] = []
-    while groups:
-        ready = (g for g in groups if not any(set(g) & reach[h[0]] for h in groups if h != g))
-        first = min(ready, key=lambda g: place[g[0]])
-        groups.remove(first)
+    while ready:
+        _, first = heappop(ready)
         ordered.append(first)
+        for group in after[first]:
+            waits[group] -= 1
+            if not waits[group]:
+                heappush(ready, (place[group[0]], group))
     return tuple(ordered)
 
 

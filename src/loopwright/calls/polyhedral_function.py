@@ -30,6 +30,7 @@ from loopwright.pipeline import Compilation, compile_contraction, compile_progra
 from loopwright.planner.contraction_plans.analytical import Choice
 from loopwright.planner.planners import given_planner, model_planner, repeated_planner
 from loopwright.runtime.array_arguments import Array
+from loopwright.time_limit import time_limit
 from loopwright.transform.plan import Plan, apply_plan
 
 __all__ = ["PolyhedralFunction", "unsafe_sizes"]
@@ -52,12 +53,14 @@ class PolyhedralFunction:
     def __init__(self, tree: SourceTree, *, reassoc: bool) -> None:
         self.tree = tree
         too_hard = partial(_refuse, f"the conditions of '{tree.name}' are too hard to analyse")
-        self.program = bounded(lambda: program_of(tree, reassoc=reassoc), too_hard)
+        with time_limit(tree.name):
+            self.program = bounded(lambda: program_of(tree, reassoc=reassoc), too_hard)
 
     def summary(self) -> FunctionSummary:
         """What calls need to know."""
         program = self.program
-        unsafe = unsafe_sizes(program)
+        with time_limit(program.name):
+            unsafe, contraction = unsafe_sizes(program), self._contraction()
         result = self.tree.result
         return FunctionSummary(
             self.tree.name,
@@ -66,7 +69,7 @@ class PolyhedralFunction:
             program.params,
             program.arrays,
             unsafe,
-            self._contraction(),
+            contraction,
         )
 
     def _contraction(self) -> Contraction | None:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import NoReturn
@@ -22,14 +23,14 @@ from loopwright.backends.c_text.c_syntax import INDENT, as_identifier, identifie
 from loopwright.backends.device_text.device_host import HostFunction, parameter_types
 from loopwright.calls.device_transfers import transfers
 from loopwright.calls.overlap_test import OverlapTest, find_overlap_test
-from loopwright.diagnostics import Diagnostic, SourceError
+from loopwright.diagnostics import Diagnostic, SourceError, TimeLimitError
 from loopwright.frontends.c import CFile, CRegion, Origin, VariableKind
 from loopwright.frontends.extract import program_of
 from loopwright.frontends.source_tree import ForLoop, IfElse, Node
 from loopwright.ir.device import DeviceProgram, is_by_value
 from loopwright.ir.expr import Expr, Var
 from loopwright.ir.gpu_machine import GpuMachine
-from loopwright.ir.islkit import bounded
+from loopwright.ir.islkit import GaveUp, bounded
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.machine import Machine
 from loopwright.ir.mesh_machine import MeshMachine
@@ -43,6 +44,7 @@ from loopwright.lower.origins import origins
 from loopwright.pipeline import Compilation, TooHard, compile_program
 from loopwright.planner.planners import GivenPlan, Planner, unchanged_planner
 from loopwright.targets import TARGETS, MachineKind, mesh_function, tells_more, told_to_c
+from loopwright.time_limit import time_limit
 from loopwright.transform.isl_yaml import schedule_yaml
 from loopwright.transform.plan import Plan, initial_schedule
 
@@ -98,11 +100,11 @@ def optimise_region(
     """
     program = region_program(region, reassoc=reassoc)
     try:
-        found = compile_program(program, machine, team_of(machine, target), planner)
+        with _limited(region):
+            found = compile_program(program, machine, team_of(machine, target), planner)
     except TooHard as error:
         source = Plan(()), initial_schedule(program)
-        reason = f"its loops are too hard to write down ({error.found})"
-        return Optimised(region, program, *source, None, None, reason)
+        return Optimised(region, program, *source, None, None, _too_hard(error.found))
     made = (program, found.plan, found.schedule, found.nest)
     if TARGETS[target].kind is MachineKind.GPU:
         function = _host_function(file, region, found.schedule.program, found.nest)
@@ -129,6 +131,10 @@ def optimise_region(
     return Optimised(region, *made, _placed(file, region, emit, test, target), overlap=test)
 
 
+def _too_hard(what: str) -> str:
+    return f"its loops are too hard to write down ({what})"
+
+
 def _names(nest: LoopNest) -> set[str]:
     return {x for s in statements(nest.body) for e in expressions(s) for x in names(e)}
 
@@ -140,6 +146,17 @@ def team_of(machine: Machine | GpuMachine | MeshMachine, target: str) -> int:
     return TARGETS[target].threads(max(2, machine.cores))
 
 
+@contextmanager
+def _limited(region: CRegion) -> Iterator[None]:
+    """Bound the seconds for a region; what takes more is an error at the region (ADR 85)."""
+    try:
+        with time_limit(region.function):
+            yield
+    except TimeLimitError as error:
+        place = Diagnostic(region.span, error.message, "LW153", hint=error.hint)
+        raise SourceError(place) from None
+
+
 def region_program(region: CRegion, *, reassoc: bool) -> Program:
     """The program of a region; raises SourceError where it is too hard to analyse."""
 
@@ -149,7 +166,8 @@ def region_program(region: CRegion, *, reassoc: bool) -> Program:
         raise SourceError(Diagnostic(region.span, message, "LW152", hint=hint)) from None
 
     try:
-        return bounded(lambda: program_of(region.tree, reassoc=reassoc), too_hard)
+        with _limited(region):
+            return bounded(lambda: program_of(region.tree, reassoc=reassoc), too_hard)
     except RecursionError as error:
         too_hard(error)
 
@@ -290,7 +308,10 @@ def _on_mesh(
     """A region for the cores of a mesh; it stays as it is where no loop is parallel."""
     made = (found.program, found.plan, found.schedule, found.nest)
     host = _host_function(file, region, found.schedule.program, found.nest, has_kernels=False)
-    mesh = mesh_function(found.program, found.schedule.program, found.nest, machine, host)
+    try:
+        mesh = mesh_function(found.program, found.schedule.program, found.nest, machine, host)
+    except GaveUp as error:
+        return Optimised(region, *made, None, _too_hard(str(error)))
     if mesh is None:
         return Optimised(region, *made, None, _why_serial(found.program, machine, planner))
     return _calling(file, region, found, host, mesh, target, assume_disjoint)

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar, overload
 
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Select, Unary, Var
+from loopwright.time_limit import require_time
 from loopwright.undisturbed import undisturbed
 
 
@@ -26,6 +27,7 @@ import islpy as isl  # noqa: E402, it is loaded by now
 
 __all__ = [
     "ISL_QUOTA",
+    "OUTER_QUOTA",
     "GaveUp",
     "IslSchedule",
     "IslSet",
@@ -61,6 +63,7 @@ IslSet = isl.Set
 IslSchedule = isl.Schedule
 
 ISL_QUOTA = 5_000_000  # elementary isl operations per compile, some seconds at most
+OUTER_QUOTA = 20_000_000  # of what stands between parts that have quotas of their own
 
 _MOST_DIVISIONS = 3  # of a piece of a set that isl searches
 
@@ -126,6 +129,7 @@ def quota(operations: int) -> Iterator[None]:
     later call stumbles over it with an error of its own. A quota around this one begins anew after
     the block: isl does not tell how much of it was spent.
     """
+    require_time()
     ctx = context()
     quotas: list[int] = _local.quotas
     depth = len(quotas)
@@ -190,7 +194,9 @@ def require_whole() -> None:
     """Raise QuotaExceeded where the quota is spent: results since then may be without contents.
 
     isl fails in all it does from there on. What was computed before a call that returns is whole.
+    Raise TimeLimitError where the seconds of the compilation are spent.
     """
+    require_time()
     quotas: list[int] = _local.quotas if hasattr(_local, "context") else []
     if quotas and _is_spent(_local.context):
         raise QuotaExceeded(f"more than {quotas[-1]} isl operations")

@@ -126,7 +126,7 @@ class Statement:
         return tuple(Access(x.array, x.index, x.dtype) for x in loads(self.value))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Program:
     """Statements over arrays, with the order the user gave them."""
 
@@ -138,8 +138,16 @@ class Program:
     context: IslSet  # [params] -> { : what is known of the parameters }
     reassoc: bool = False  # floating sums and products may be reassociated
 
+    @computed_once
+    def _arrays_by_name(self) -> dict[str, Array]:
+        return {array.name: array for array in self.arrays}
+
+    @computed_once
+    def _statements_by_name(self) -> dict[str, Statement]:
+        return {statement.name: statement for statement in self.statements}
+
     def array(self, name: str) -> Array:
-        return next(a for a in self.arrays if a.name == name)
+        return self._arrays_by_name[name]
 
     def statement(self, name: str) -> Statement:
-        return next(s for s in self.statements if s.name == name)
+        return self._statements_by_name[name]

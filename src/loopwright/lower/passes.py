@@ -69,6 +69,7 @@ from loopwright.lower.work_distribution import (
     coarsen_parallel_loops,
     lower_to_spmd,
 )
+from loopwright.time_limit import require_time
 
 __all__ = [
     "PASSES",
@@ -292,6 +293,7 @@ def run_passes(nest: LoopNest, decisions: LoopDecisions, passes: Sequence[Pass])
     is_checked = options.current().check
     seen = SeenLoops()
     for each in passes:
+        require_time()
         before, nest = nest, each(nest, decisions)
         if is_checked and nest != before:
             _check_between_passes(nest, decisions, each.name, seen)

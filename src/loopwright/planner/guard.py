@@ -7,7 +7,6 @@ without: prices, marks on loops of a given order (ADR 8 and 27).
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from typing import TypeAlias, TypeVar
 
 from loopwright.faults import FAULTS, survive
@@ -29,17 +28,17 @@ def guarded(
     otherwise: Callable[[], T],
     what: str,
     program: Program,
-    quota: int | None,
+    quota: int,
     on_fault: OnFault = survive,
 ) -> T:
     """`plan()`, or `otherwise()` where isl fails or spends the quota, or a fault is survived.
 
-    `what` names the planner in the log and in the record of faults. A `quota` of None is for those
-    whose parts have their own. What was broken off may be half done: `otherwise` uses nothing of
-    it.
+    `what` names the planner in the log and in the record of faults. Where its parts have quotas of
+    their own, `quota` is for the work between them (islkit.OUTER_QUOTA). What was broken off may be
+    half done: `otherwise` uses nothing of it.
     """
     try:
-        with nullcontext() if quota is None else attempt(quota):
+        with attempt(quota):
             return plan()
     except (GaveUp, isl.Error) as error:
         reason = str(error)

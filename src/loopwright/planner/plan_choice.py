@@ -29,6 +29,7 @@ from functools import partial
 from loopwright.analysis.size_estimates import bounded_sizes, likely_sizes, other_shapes
 from loopwright.diagnostics import UsageError
 from loopwright.faults import survive
+from loopwright.ir.islkit import bounded
 from loopwright.ir.loops import Mark
 from loopwright.ir.machine import Machine
 from loopwright.ir.program import Program
@@ -199,7 +200,9 @@ def _or_alone(
     loops without waves.
     """
     price = partial(expected_seconds, machine=machine, text=text)
-    shapes = _sizes_to_ask(program)
+    shapes = bounded(partial(_sizes_to_ask, program), lambda _: None, _QUOTA)
+    if shapes is None:
+        return chosen
 
     def on_all(plan: PlanChoice) -> tuple[float, list[float]]:
         """Seconds on all threads, at likely sizes and all that are asked for."""

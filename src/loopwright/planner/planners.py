@@ -16,7 +16,7 @@ from typing import Any, NoReturn, TypeAlias
 from loopwright.diagnostics import IllegalStep, UsageError, WrongTypeError
 from loopwright.faults import survive
 from loopwright.ir.gpu_machine import GpuMachine
-from loopwright.ir.islkit import ISL_QUOTA, GaveUp, bounded
+from loopwright.ir.islkit import ISL_QUOTA, OUTER_QUOTA, GaveUp, bounded
 from loopwright.ir.machine import Machine
 from loopwright.ir.mesh_machine import MeshMachine
 from loopwright.ir.program import Program
@@ -75,7 +75,7 @@ def model_planner(
         return found.plan, found.schedule
 
     plainly = partial(source_order, program, machine, threads)
-    return guarded(chosen, plainly, "the plan", program, None)
+    return guarded(chosen, plainly, "the plan", program, OUTER_QUOTA)
 
 
 def text_planner(program: Program, machine: Machine, threads: int) -> tuple[Plan, Schedule]:
@@ -116,7 +116,7 @@ def _marks_or_none(
             tuple,
             "the marks",
             schedule.program,
-            None,
+            OUTER_QUOTA,
         )
     else:
         mark = partial(extend_plan, schedule, machine, parallel=threads > 1)

@@ -9,6 +9,7 @@ from loopwright.analysis.inner_contraction import inner_contraction
 from loopwright.diagnostics import IllegalStep
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule, ScheduledContraction
+from loopwright.time_limit import require_time
 from loopwright.transform.machine_kinds import machine_kinds
 from loopwright.transform.schedule_legality import initial_schedule
 from loopwright.transform.step import Step
@@ -33,6 +34,7 @@ def apply_steps(schedule: Schedule, steps: Iterable[Step]) -> Schedule:
 
 def apply_step(schedule: Schedule, step: Step) -> Schedule:
     """`step.apply(schedule)`, computed once: planners try steps, then take them."""
+    require_time()
     tried = schedule.get(_steps_tried)
     if step not in tried:
         after: Schedule | IllegalStep

@@ -45,6 +45,7 @@ from loopwright.transform.schedule_legality import privatized_dependences, valid
 __all__ = [
     "SizeParameters",
     "coincident_tree",
+    "is_schedulable",
     "permutable_nest",
     "scheduled_band",
     "size_parameters",
@@ -52,6 +53,18 @@ __all__ = [
 
 
 _Kind = isl.schedule_node_type
+
+# The scheduler's unknowns are those of all dependences, which no quota counts: 31 iterators take
+# four seconds, 24 a tenth of one.
+_MOST_STATEMENTS = 8
+_MOST_ITERATORS = 24
+
+
+def is_schedulable(program: Program, names: Collection[str]) -> bool:
+    """Whether isl's scheduler orders statements that depend on each other in reasonable time."""
+    if len(names) > _MOST_STATEMENTS:
+        return False
+    return sum(len(program.statement(name).iterators) for name in names) <= _MOST_ITERATORS
 
 
 def permutable_nest(schedule: Schedule, loop: str, statement: str) -> Reschedule | None:

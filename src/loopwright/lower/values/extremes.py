@@ -81,9 +81,13 @@ def extremes_of(loop: Stmt, near: Collection[str] | None) -> list[Extreme]:
         if _touches(store.value, written):
             return []  # values of this iteration; those it has set for itself are from before
         if extreme is not None:
+            if len(found) == _MOST_EXTREMES:
+                return []
             found.append(extreme)
             written.append(Load(store.buffer, store.index, value.dtype))
         elif store.index or any(load.array == store.buffer for load in loads(value)):
+            if not isinstance(value, Select):
+                return []  # no note: those of a long body would be compared pair by pair
             noted.append(replace(store, value=value))
             written.append(Load(store.buffer, store.index, value.dtype))
         else:
@@ -129,9 +133,10 @@ def _touches(expr: Expr, written: list[Load]) -> bool:
 
 
 def _may_be(one: Load, other: Load) -> bool:
-    places = (*one.index, *other.index)
-    is_known = all(isinstance(entry, Const) for entry in places)
-    return one.array == other.array and not (is_known and one.index != other.index)
+    if one.array != other.array:
+        return False
+    is_known = all(isinstance(entry, Const) for entry in (*one.index, *other.index))
+    return not (is_known and one.index != other.index)
 
 
 def _parts(stmt: Stmt) -> Iterator[Stmt]:

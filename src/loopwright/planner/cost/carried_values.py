@@ -10,6 +10,7 @@ compared as they are written; elements that are the same by other reasons are no
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from loopwright.analysis.dependences import access_map, strongly_connected_components
 from loopwright.analysis.size_estimates import coefficients
@@ -40,12 +41,23 @@ def carried_cycles(
     carried: set[tuple[str, str]] = set()
     through_memory: set[tuple[str, str]] = set()
     begun = _begun_anew(statements, moving)
+    writers: dict[str, list[tuple[int, Statement, int]]] = {}
+    forms: dict[Any, int] = {}  # statements that access alike are compared once
+
+    def form(access: Access, statement: Statement) -> int:
+        mover = moving.get(statement.name, "")
+        return forms.setdefault((access.index, statement.iterators, mover), len(forms))
+
     for at, one in enumerate(statements):
-        for later, other in enumerate(statements):
-            for read in other.reads:
-                if read.array != one.write.array:
-                    continue
-                steps = _steps_apart(one, read, other, moving)
+        writers.setdefault(one.write.array, []).append((at, one, form(one.write, one)))
+    known: dict[tuple[int, int], int] = {}
+    for later, other in enumerate(statements):
+        for read in other.reads:
+            its = form(read, other)
+            for at, one, mine in writers.get(read.array, ()):
+                if (mine, its) not in known:
+                    known[mine, its] = _steps_apart(one, read, other, moving)
+                steps = known[mine, its]
                 if steps == 0 and at < later:
                     edges.add((one.name, other.name))
                 elif steps > 0 or (steps == 0 and _stays(read, moving, other)):

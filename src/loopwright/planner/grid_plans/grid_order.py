@@ -42,7 +42,7 @@ from loopwright.transform.band_dependences import (
     unmoved,
     unordered,
 )
-from loopwright.transform.isl_scheduler import coincident_tree
+from loopwright.transform.isl_scheduler import coincident_tree, is_schedulable
 from loopwright.transform.reschedule import Reschedule, named_tree, tree_text
 from loopwright.transform.scalar_expansion import (
     ExpandScalar,
@@ -57,7 +57,6 @@ __all__ = ["parallel_order_seconds", "plan_grid_order", "plan_parallel_order"]
 
 _LATENCY = 3e-8  # seconds from one instance of a chain to the next, loads from memory included
 _NO_GAIN = 1.05  # of the time with arrays for scalars, that scalars may take
-_MOST_TOGETHER = 8  # statements in a circle that isl's scheduler is asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +188,11 @@ class _GridOrder:
     def _group(self, names: Sequence[str], pairs: _Pairs, source: Node) -> Node:
         found = self._ordered(names, pairs, source)
         is_parallel = isinstance(found, Band) and not carries(pairs.conflicting, found)
-        if is_parallel or len(names) > _MOST_TOGETHER or self._is_by_steps(found, pairs):
+        if (
+            is_parallel
+            or not is_schedulable(self.program, names)
+            or self._is_by_steps(found, pairs)
+        ):
             return found
         # Inside of isl's loops statements are distributed again.
         loops = named_tree(

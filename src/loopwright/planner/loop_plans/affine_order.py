@@ -34,7 +34,7 @@ from loopwright.lazy_dataclass import dataclass
 from loopwright.planner.cost.affine_cost import CostModel
 from loopwright.planner.loop_plans.aligned_loops import aligned_bands
 from loopwright.transform.band_dependences import edges, goes_back, has_same_range
-from loopwright.transform.isl_scheduler import scheduled_band
+from loopwright.transform.isl_scheduler import is_schedulable, scheduled_band
 
 __all__ = ["OrderSearch"]
 
@@ -45,10 +45,6 @@ _WORTH = 0.9  # another order must cost this share of the source's to be taken
 _FUSED = 0.98  # likewise a fused loop of the two it is made of
 _SAME = 1.01  # parts of one loop of the source, and outer loops, go together at no cost
 _MOST_FREE = 3  # nested loops of which every order is looked at
-# Statements in a circle that isl's scheduler is asked for, and their iterators: its unknowns are
-# those of all dependences (31 iterators take four seconds, 24 a tenth of one).
-_MOST_TOGETHER = 8
-_MOST_ITERATORS = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +87,7 @@ class OrderSearch:
         if not isinstance(source, Band):
             return source
         found = self._aligned(names, pairs, source, fixed)
-        if fixed or not 1 < len(names) <= _MOST_TOGETHER:
-            return found
-        if sum(len(self.program.statement(x).iterators) for x in names) > _MOST_ITERATORS:
+        if fixed or len(names) == 1 or not is_schedulable(self.program, names):
             return found
         if not self.model.has_far(found, names):
             return found

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import field, replace
 from functools import partial
 
-from loopwright.ir.islkit import bounded
+from loopwright.ir.islkit import OUTER_QUOTA, bounded
 from loopwright.ir.mesh_machine import MeshMachine
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
@@ -174,14 +174,14 @@ def _plan_copies(found: _MeshDraft) -> None:
         bounded(partial(found.draft.take, copy), lambda _: False, NEST_QUOTA)
 
 
-# In their order, with the elementary isl operations of each; None where parts have quotas.
-_PLANNERS: dict[Callable[[_MeshDraft], None], int | None] = {
+# In their order, with the elementary isl operations of each, of some between parts.
+_PLANNERS: dict[Callable[[_MeshDraft], None], int] = {
     _plan_stencil: _QUOTA,
     _plan_memory: _QUOTA,
     _plan_kept_values: _QUOTA,
     _plan_order: _QUOTA,
-    _plan_kept_order: None,
+    _plan_kept_order: OUTER_QUOTA,
     _plan_sums: _QUOTA,
-    _plan_nests: None,
-    _plan_copies: None,
+    _plan_nests: OUTER_QUOTA,
+    _plan_copies: OUTER_QUOTA,
 }
