@@ -29,7 +29,7 @@ from outside.campaigns.campaign import (
     save,
     shrunk,
 )
-from outside.campaigns.operator_types import FORMS, boundary_values
+from outside.campaigns.operator_forms import FORMS, boundary_values
 from outside.campaigns.reader_texts import READERS, corpus
 from outside.campaigns.soak import MAKERS, Tally
 
@@ -46,6 +46,7 @@ CASES = {
     "scalar_programs": (1, 24),
     "pointer_programs": (1, 4),
     "operator_types": (1, 6),
+    "c_types": (1, 6),
     "c_texts": (1, 4),
     "plan_texts": (1, 10),
     "schedule_texts": (1, 4),
@@ -136,12 +137,12 @@ def test_documented_differences_are_counted() -> None:
     campaign, tally = MAKERS["operator_types"](), Tally()
     number = next(k for k, form in enumerate(FORMS) if form.op == "/")
     case = {"left": "pyfloat", "right": "pybool", "forms": [number], "compiled": False}
-    campaign.excused.clear()
+    campaign.counts.clear()
     assert judge(campaign, case).outcome == "right"
-    tally.excuse(campaign)
+    tally.count(campaign)
     name = "operator_types: excused: Python's numbers divided by zero"
-    assert tally.kinds == {name: len(boundary_values("pyfloat"))}
-    assert not campaign.excused
+    assert tally.kinds[name] == len(boundary_values("pyfloat"))
+    assert not campaign.counts
 
 
 def test_a_fault_that_does_not_repeat_is_told() -> None:
