@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +32,7 @@ from outside.campaigns.campaign import (
 )
 from outside.campaigns.operator_forms import FORMS, boundary_values
 from outside.campaigns.reader_texts import READERS, corpus
-from outside.campaigns.soak import MAKERS, Tally
+from outside.campaigns.soak import MAKERS, Tally, run_all
 
 SEED = int(os.environ.get("SOAK_SEED", "1"))
 # Campaign -> groups of cases, and cases of a group: a group is a test, so that workers share them.
@@ -131,6 +132,14 @@ def test_a_fault_is_shrunk_and_kept(tmp_path: Path) -> None:
         "origin": "seed 1, case 0",
         "case": {"numbers": [6]},
     }
+
+
+def test_every_case_of_a_campaign_that_ends(tmp_path: Path) -> None:
+    cases = [{"numbers": [number]} for number in range(4)]
+    campaign = replace(counting(most=2), every=lambda: iter(cases))
+    tally = run_all(campaign, tmp_path)
+    assert tally.outcomes == {"counting: right": 3, "counting: fault": 1}
+    assert len(list(tmp_path.glob("*.json"))) == 1
 
 
 def test_documented_differences_are_counted() -> None:
