@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -182,6 +184,24 @@ def test_functions_are_close_to_numpy() -> None:
             np.testing.assert_allclose(
                 result[name], right, rtol=tolerance, err_msg=f"{name} {dtype}"
             )
+
+
+def test_complex_quotients_have_the_bits_of_numpy() -> None:
+    """Zeros have NumPy's signs, and what is infinite or NaN in one part is so there."""
+    found = []
+    for dtype in (DTYPES["complex64"], DTYPES["complex128"]):
+        outputs = typed({"div": binary("div")}, dtype)
+        parts = [0.0, -0.0, 1.5, -3.0, 0.1, np.inf, np.nan]
+        numbers = [complex(re, im) for re in parts for im in parts]
+        x, y = (
+            np.array(side, dtype.name) for side in zip(*product(numbers, repeat=2), strict=True)
+        )
+        found.append((outputs, nest_of(outputs, dtype), x, y))
+    for (_, nest, x, y), run in zip(found, compile_c([one[1] for one in found]), strict=True):
+        expected, result = np.zeros_like(x), np.zeros_like(x)
+        interpret_nest(nest, {"x": x, "y": y, "div": expected}, {"n": x.size})
+        run({"x": x, "y": y, "div": result}, {"n": x.size})
+        assert_same_bits(result, expected, str(x.dtype))
 
 
 def test_dot_is_four_products() -> None:

@@ -88,7 +88,7 @@ def test_exact_complex_operators(dtype: DType) -> None:
     outputs: dict[str, tuple[DType, Make]] = {
         op: (Binary(op, Load("x", (), dtype), Load("y", (), dtype)).dtype, binary)
         for op, binary in (
-            (op, lambda x, y, op=op: Binary(op, x, y)) for op in ("add", "sub", "eq", "ne")
+            (op, lambda x, y, op=op: Binary(op, x, y)) for op in ("add", "sub", "div", "eq", "ne")
         )
     }
     outputs["neg"] = dtype, lambda x, y: Unary("neg", x)

@@ -159,3 +159,10 @@ def test_python_integers_and_floats_of_every_width() -> None:
     text = "def f(A, n):\n    for i in range(len(A)):\n        A[i] = A[i] * 2 + n - 1\n"
     for dtype in ("int8", "uint16", "int64", "uint64", "float16", "float32", "complex64"):
         assert_same(define(text), np.arange(5).astype(dtype), 3)
+
+
+def test_whole_numbers_of_python_stay_as_they_are() -> None:
+    """2**53 + 1, which float64 does not hold."""
+    for name in ("floor", "ceil", "trunc"):
+        text = f"def f(A, n):\n    for i in range(len(A)):\n        A[i] = math.{name}(n)\n"
+        assert_same(define(text), np.zeros(2, np.int64), (1 << 53) + 1)

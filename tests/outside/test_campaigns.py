@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 
@@ -33,9 +34,9 @@ from outside.campaigns.campaign import (
     shrunk,
 )
 from outside.campaigns.failing_resources import PRIMITIVES, failing
-from outside.campaigns.operator_types import FORMS, boundary_values
+from outside.campaigns.operator_forms import FORMS, boundary_values
 from outside.campaigns.reader_texts import READERS, corpus
-from outside.campaigns.soak import MAKERS, Tally
+from outside.campaigns.soak import MAKERS, Tally, run_all
 
 SEED = int(os.environ.get("SOAK_SEED", "1"))
 # Campaign -> groups of cases, and cases of a group: a group is a test, so that workers share them.
@@ -50,6 +51,7 @@ CASES = {
     "scalar_programs": (1, 24),
     "pointer_programs": (1, 4),
     "operator_types": (1, 6),
+    "c_types": (1, 6),
     "c_texts": (1, 4),
     "plan_texts": (1, 10),
     "schedule_texts": (1, 4),
@@ -182,16 +184,24 @@ def test_a_fault_is_shrunk_and_kept(tmp_path: Path) -> None:
     }
 
 
+def test_every_case_of_a_campaign_that_ends(tmp_path: Path) -> None:
+    cases = [{"numbers": [number]} for number in range(4)]
+    campaign = replace(counting(most=2), every=lambda: iter(cases))
+    tally = run_all(campaign, tmp_path)
+    assert tally.outcomes == {"counting: right": 3, "counting: fault": 1}
+    assert len(list(tmp_path.glob("*.json"))) == 1
+
+
 def test_documented_differences_are_counted() -> None:
     campaign, tally = MAKERS["operator_types"](), Tally()
     number = next(k for k, form in enumerate(FORMS) if form.op == "/")
     case = {"left": "pyfloat", "right": "pybool", "forms": [number], "compiled": False}
-    campaign.excused.clear()
+    campaign.counts.clear()
     assert judge(campaign, case).outcome == "right"
-    tally.excuse(campaign)
+    tally.count(campaign)
     name = "operator_types: excused: Python's numbers divided by zero"
-    assert tally.kinds == {name: len(boundary_values("pyfloat"))}
-    assert not campaign.excused
+    assert tally.kinds[name] == len(boundary_values("pyfloat"))
+    assert not campaign.counts
 
 
 def test_a_fault_that_does_not_repeat_is_told() -> None:

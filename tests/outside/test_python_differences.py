@@ -9,7 +9,9 @@ import pytest
 import loopwright as lw
 from frontends.kernels import define
 from outside.campaigns.campaign import Case
-from outside.campaigns.operator_types import FORMS, ROWS, Outcome, Row, excuse, run
+from outside.campaigns.operator_forms import FORMS, Outcome
+from outside.campaigns.operator_types import run
+from outside.campaigns.python_differences import ROWS, Row, excuse
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "python.md"
 NUMBERS = {form.op: number for number, form in enumerate(FORMS)}

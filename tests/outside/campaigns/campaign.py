@@ -9,18 +9,20 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
 import loopwright as lw
+from loopwright.diagnostics import Diagnostic
 
 Case: TypeAlias = dict[str, Any]
 Random: TypeAlias = np.random.Generator
+Result = TypeVar("Result")
 
 REGRESSIONS = Path(__file__).parent.parent / "regressions"
 # What users are promised to meet where a call asks for what we do not have.
@@ -44,7 +46,9 @@ class Campaign:
     draw: Callable[[Random], Case]
     check: Callable[[Case], None]  # raises Difference, or what the call under test raises
     smaller: Callable[[Case], Iterator[Case]]  # simpler cases, the boldest steps first
-    excused: Counter[str] = field(default_factory=Counter)  # documented differences met, by name
+    # What it counts beside cases: "excused: ..." documented differences, "counted: ..." the rest.
+    counts: Counter[str] = field(default_factory=Counter)
+    every: Callable[[], Iterator[Case]] | None = None  # all cases, where there is an end to them
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,41 @@ def _kind(error: Exception) -> str:
     first = re.sub(r"^\S+\.(py|c):\d+(:\d+)?: ", "", first)
     text = re.sub(r"'[^']*'|\"[^\"]*\"", "'..'", re.sub(r"-?\d+(\.\d+)?(e[+-]?\d+)?", "0", first))
     return f"{type(error).__name__}: {text[:110]}"
+
+
+def accepted(
+    forms: Sequence[int],
+    lines: Sequence[range],
+    read: Callable[[list[int]], Result],
+    counts: Counter[str],
+) -> tuple[list[int], Result] | None:
+    """The forms that are not refused, and what reading these gives; refusals are counted.
+
+    `lines` are those of each form in the text of all of them.
+    """
+    kept = list(forms)
+    sizes = dict(zip(forms, map(len, lines), strict=True))
+    while kept:
+        try:
+            return kept, read(kept)
+        except lw.SourceError as error:
+            reasons = {fault.span.line: _reason(fault) for fault in error.diagnostics}
+            before, at = kept, lines[0].start
+            kept = []
+            for form in before:
+                found = [reasons[k] for k in range(at, at + sizes[form]) if k in reasons]
+                counts.update(f"counted: form refused: {reason}" for reason in found[:1])
+                kept += [] if found else [form]
+                at += sizes[form]
+            if len(kept) == len(before):
+                raise
+    return None
+
+
+def _reason(fault: Diagnostic) -> str:
+    """The code and words of a refusal, without names of types and numbers."""
+    names = r"'[^']*'|\b(u?int|float|complex)(8|16|32|64|128)?\b|-?\d[\d.e+]*"
+    return f"{fault.code} {re.sub(names, '..', fault.message)}"
 
 
 def shrunk(campaign: Campaign, case: Case, verdict: Verdict) -> tuple[Case, Verdict, bool]:

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from outside.campaigns import (
+    c_types,
     contraction_programs,
     einsums,
     memory_safety,
@@ -50,8 +51,10 @@ MAKERS = {
     "pointer_programs": pointer_programs.campaign,
     "operator_types": operator_types.campaign,
     "resource_faults": resource_faults.campaign,
+    "c_types": c_types.campaign,
     **{f"{name}_texts": partial(reader_texts.campaign, name) for name in reader_texts.READERS},
 }
+ENDING = [name for name, make in MAKERS.items() if make().every is not None]
 TURN = 10.0  # seconds that a campaign runs before it is another one's turn
 MOST_KEPT = 3  # faults of one kind that are shrunk and kept
 
@@ -69,11 +72,11 @@ class Tally:
         if verdict.kind:
             self.kinds[f"{name}: {verdict.outcome}: {verdict.kind}"] += 1
 
-    def excuse(self, campaign: Campaign) -> None:
-        """Count the documented differences that a campaign has met since it was asked before."""
-        for row, count in campaign.excused.items():
-            self.kinds[f"{campaign.name}: excused: {row}"] += count
-        campaign.excused.clear()
+    def count(self, campaign: Campaign) -> None:
+        """Add what a campaign has counted since it was asked before."""
+        for what, count in campaign.counts.items():
+            self.kinds[f"{campaign.name}: {what}"] += count
+        campaign.counts.clear()
 
     @property
     def faults(self) -> int:
@@ -113,11 +116,26 @@ def run_cases(names: list[str], seed: int, seconds: float, folder: Path, state: 
                 )
                 verdict = judge(campaign, case)
                 tally.note(campaign.name, verdict)
-                tally.excuse(campaign)
+                tally.count(campaign)
                 if verdict.is_fault:
                     _keep(tally, campaign, case, verdict, origin, folder)
                 _write(state / "tally.json", vars(tally))
             print(f"{seconds - (end - time.monotonic()):6.0f} s  {tally.line()}", flush=True)
+
+
+def run_all(campaign: Campaign, folder: Path) -> Tally:
+    """Run all cases of a campaign that has an end."""
+    assert campaign.every is not None
+    tally = Tally()
+    for number, case in enumerate(campaign.every()):
+        verdict = judge(campaign, case)
+        tally.note(campaign.name, verdict)
+        tally.count(campaign)
+        if verdict.is_fault:
+            _keep(tally, campaign, case, verdict, f"case {number} of all", folder)
+        if number % 20 == 0:
+            print(f"{number:6d}  {tally.line()}", flush=True)
+    return tally
 
 
 def _keep(
@@ -150,10 +168,13 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--seed", type=int, default=None, help="of the first child")
     parser.add_argument("--only", choices=list(MAKERS), action="append", help="some campaigns")
+    parser.add_argument("--all", choices=ENDING, help="every case of one campaign, no minutes")
     parser.add_argument("--keep", type=Path, default=REGRESSIONS, help="where faults are kept")
     parser.add_argument("--state", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
     names = args.only or list(MAKERS)
+    if args.all is not None:
+        return _summary(run_all(MAKERS[args.all](), args.keep))
     seed = int(time.time()) if args.seed is None else args.seed
     if args.state is not None:
         run_cases(names, seed, 60 * args.minutes, args.keep, args.state)
@@ -191,7 +212,7 @@ def _run_child(total: Tally, names: list[str], seed: int, seconds: float, folder
 
 def _summary(total: Tally) -> int:
     print(f"\n{sum(total.outcomes.values())} cases. {total.line()}")
-    for outcome in ("fault", "refused", "unjudged", "excused"):
+    for outcome in ("fault", "refused", "unjudged", "excused", "counted"):
         told = [(n, kind) for kind, n in total.kinds.items() if f": {outcome}: " in kind]
         for count, kind in sorted(told, reverse=True):
             print(f"{count:7d}  {kind}")

@@ -377,9 +377,11 @@ def _complex_div(dtype: DType) -> _Lines:
         f"const {real} lw_t = lw_s / lw_l;",
         f"const {real} lw_m = 1 / (lw_l + lw_s * lw_t);",
         f"const {real} lw_re = (lw_p + lw_q * lw_t) * lw_m;",
-        f"const {real} lw_im = (lw_q - lw_p * lw_t) * lw_m;",
+        f"const {real} lw_v = lw_p * lw_t;",
+        # A negated difference would have another zero.
+        f"const {real} lw_im = (lw_swap ? lw_v - lw_q : lw_q - lw_v) * lw_m;",
     )
-    usual = "__builtin_complex(lw_re, lw_swap ? -lw_im : lw_im)"
+    usual = "__builtin_complex(lw_re, lw_im)"
     nothing = "__builtin_complex(lw_ar / lw_sr, lw_ai / lw_sr)"
     return lines, f"lw_l == 0 ? {nothing} : {usual}"
 

@@ -157,7 +157,7 @@ def _quotient(dtype: DType) -> Helper:
     lines += [
         f"{usual.result} lw_r;",
         "lw_r.x = lw_l == 0 ? lw_ar / lw_sr : lw_re;",
-        "lw_r.y = lw_l == 0 ? lw_ai / lw_sr : lw_swap ? -lw_im : lw_im;",
+        "lw_r.y = lw_l == 0 ? lw_ai / lw_sr : lw_im;",
     ]
     return Helper(usual.name, usual.result, usual.params, tuple(lines), "lw_r")
 

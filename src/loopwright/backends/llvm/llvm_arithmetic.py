@@ -287,8 +287,10 @@ def _complex_quotient(code: FunctionBuilder, x: SSAValue, y: SSAValue) -> SSAVal
     one = broadcast(code, literal(x.dtype.real, 1.0), x.lanes)
     scale = real("div", one, real("add", large, real("mul", small, ratio)))
     re = real("mul", real("add", first, real("mul", second, ratio)), scale)
-    im = real("mul", real("sub", second, real("mul", first, ratio)), scale)
-    im = select(code, swap, unary(code, "neg", im), im)
+    turned = real("mul", first, ratio)
+    # A negated difference would have another zero.
+    parts = select(code, swap, turned, second), select(code, swap, second, turned)
+    im = real("mul", real("sub", *parts), scale)
     nothing = compare(code, "eq", large, broadcast(code, literal(x.dtype.real, 0.0), x.lanes))
     re = select(code, nothing, real("div", xr, sizes[0]), re)
     im = select(code, nothing, real("div", xi, sizes[0]), im)

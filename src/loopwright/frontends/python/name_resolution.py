@@ -93,10 +93,12 @@ class FunctionScope:
 
 def assigned_names(body: Sequence[ast.stmt]) -> frozenset[str]:
     """Every name that `body` assigns, but for loop variables."""
-    counters = {id(t) for loop in _loops_in(body) for t in ast.walk(loop.target)}
+    nodes = list(_nodes_in(body))
+    loops = (node for node in nodes if isinstance(node, ast.For))
+    counters = {id(t) for loop in loops for t in ast.walk(loop.target)}
     return frozenset(
         node.id
-        for node in _nodes_in(body)
+        for node in nodes
         if isinstance(node, ast.Name)
         and isinstance(node.ctx, ast.Store)
         and id(node) not in counters

@@ -136,6 +136,8 @@ def _numpy_abs(ufunc: np.ufunc, args: Sequence[PyValue]) -> PyValue:
 
 
 def _math(function: Callable[..., float], name: str, args: Sequence[PyValue]) -> Value:
+    if name in ("floor", "ceil", "trunc") and args[0].weak and args[0].dtype.is_exact:
+        return _cast(INT64, True, args)  # as it is: float64 does not hold every integer
     given = [convert(a, FLOAT64) for a in args]
     constants = [x.value for x in given if isinstance(x, Const)]
     if len(constants) == len(given):
