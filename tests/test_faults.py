@@ -14,7 +14,7 @@ import pytest
 import loopwright as lw
 from contract_steps import contract_loops
 from drawn import combined
-from loopwright import faults, kernels, options, pipeline, targets
+from loopwright import faults, options, pipeline, targets
 from loopwright.calls import einsum as einsum_calls
 from loopwright.calls import einsum_contraction, polyhedral_function
 from loopwright.cli import info_command, main
@@ -27,6 +27,7 @@ from loopwright.transform.contract import Contract
 from loopwright.transform.loop_marks import Parallel
 from loopwright.transform.partial_sums import PartialSums
 from loopwright.transform.plan import Plan
+from no_kernels import forget_kernels
 from programs import matmul, matmul_in_nest, min_plus
 
 ERRORS = [
@@ -55,8 +56,8 @@ def _nothing_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[
     """No kernel is known, faults are survived, and the machine has two cores, whatever it has."""
     monkeypatch.setattr(sys.modules["loopwright.machines.host"], "available_cores", lambda: 2)
     host.cache_clear()
+    forget_kernels(monkeypatch)
     for owner, name in (
-        (kernels, "_kernels"),
         (einsum_contraction, "_launches"),
         (einsum_calls, "_ready"),
     ):

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright import kernels, options
 from loopwright import log as log_module
+from loopwright import options
 from loopwright.log import NAME, log
+from no_kernels import forget_kernels
 
 _count = itertools.count()
 
@@ -69,7 +70,7 @@ def test_handlers_and_levels_of_the_program_stay(
 def test_compiled_functions(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kernels, "_kernels", {})
+    forget_kernels(monkeypatch)
     offset = 1.0
 
     @lw.jit(threads=1)

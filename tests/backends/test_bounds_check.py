@@ -19,6 +19,7 @@ from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Var
 from loopwright.ir.loops import Alloc, Buffer, Copy, For, LoopNest, Mark, Space, Stmt, Store
 from loopwright.pipeline import Compilation
 from loopwright.runtime.kernel import BoundKernel
+from no_kernels import forget_kernels
 
 i, j, n, lane = Var("i"), Var("j"), Var("n"), Var("lane")
 ZERO, ONE = Const(0), Const(1)
@@ -174,6 +175,6 @@ def test_compiled_functions_are_checked(monkeypatch: pytest.MonkeyPatch) -> None
         smooth(plain, np.zeros(40), 3)
         np.testing.assert_array_equal(ours, plain)
         monkeypatch.setattr(PolyhedralFunction, "compiled", wrong)
-        monkeypatch.setattr(kernels, "_kernels", {})
+        forget_kernels(monkeypatch)
         with pytest.raises(BoundsError, match="leaves 'x': subscript 1 is 40, 0 to 39 are inside"):
             lw.jit(threads=1)(smooth)(ours, np.zeros(40), 3)

@@ -13,7 +13,7 @@ import pytest
 
 import loopwright as lw
 from einsum_oracle import oracle
-from loopwright import kernels, options
+from loopwright import options
 from loopwright.calls.einsum_call import EinsumCall, Scaling
 from loopwright.calls.einsum_contraction import plan_contraction
 from loopwright.diagnostics import BoundsError
@@ -22,6 +22,7 @@ from loopwright.ir.dtypes import DTYPES
 from loopwright.machines.host import host
 from loopwright.runtime.kernel import BoundKernel
 from loopwright.semirings import make_semiring, maximum, semiring
+from no_kernels import forget_kernels
 
 
 @pytest.fixture
@@ -151,13 +152,15 @@ def test_checks_and_factors() -> None:
 @pytest.fixture
 def new(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     """Nothing in memory, nothing on disk."""
-    monkeypatch.setattr(kernels, "_kernels", {})
+    forget_kernels(monkeypatch)
     monkeypatch.setattr("loopwright.calls.einsum_contraction._launches", {})
     monkeypatch.setattr("loopwright.calls.einsum._ready", {})
 
 
 @pytest.mark.usefixtures("new")
-def test_logs_of_a_call(caplog: pytest.LogCaptureFixture, tmp_path: Any) -> None:
+def test_logs_of_a_call(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
     a = np.ones((4, 5))
     with (
         caplog.at_level(logging.INFO, "loopwright"),
@@ -172,7 +175,7 @@ def test_logs_of_a_call(caplog: pytest.LogCaptureFixture, tmp_path: Any) -> None
         assert told[1].startswith("cache: miss, product kernel of max over add in float64, ")
         assert told[2].startswith("time: product kernel of max over add in float64: compiled in ")
         caplog.clear()
-        kernels._kernels.clear()
+        forget_kernels(monkeypatch)
         lw.einsum("ij,kj->ik", a, a[:3], semiring="max_plus", threads=1)
         assert "cache: hit, product kernel of max over add in float64" in caplog.text
         assert "time:" not in caplog.text

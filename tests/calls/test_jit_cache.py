@@ -23,6 +23,7 @@ from loopwright.diagnostics import SourceError
 from loopwright.frontends.python import argument_types, parse_function
 from loopwright.machines.calibration import Calibration, write_calibration
 from loopwright.machines.host import host
+from no_kernels import forget_kernels
 
 PROGRAM = """
 import sys
@@ -115,10 +116,10 @@ def later(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[], None]
     """An empty cache; from the call on, kernels are found on disk only and isl is not asked."""
     monkeypatch.setenv(options.variable("cache_dir"), str(tmp_path / "cache"))
     monkeypatch.setattr(options, "_current", None)
-    monkeypatch.setattr(kernels, "_kernels", {})
+    forget_kernels(monkeypatch)
 
     def begin() -> None:
-        monkeypatch.setattr(kernels, "_kernels", {})
+        forget_kernels(monkeypatch)
         monkeypatch.setattr(Specialisation, "_polyhedral", _no_meaning)
 
     return begin

@@ -11,7 +11,7 @@ import pytest
 import loopwright as lw
 from calls.comparison import assert_as_python, whole
 from frontends.kernels import define
-from loopwright import kernels, options
+from loopwright import options
 from loopwright.calls import polyhedral_function
 from loopwright.calls.polyhedral_function import PolyhedralFunction
 from loopwright.diagnostics import UsageError
@@ -19,6 +19,7 @@ from loopwright.ir.contraction import Contraction
 from loopwright.ir.islkit import GaveUp, attempt, bounded
 from loopwright.ir.program import Program
 from loopwright.kernels import Unproven
+from no_kernels import forget_kernels
 
 T = TypeVar("T")
 
@@ -26,7 +27,7 @@ T = TypeVar("T")
 @pytest.fixture
 def _nothing_kept(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Compile everything anew."""
-    monkeypatch.setattr(kernels, "_kernels", {})
+    forget_kernels(monkeypatch)
     with options.override(cache=False):
         yield
 

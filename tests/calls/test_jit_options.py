@@ -15,6 +15,7 @@ from loopwright.diagnostics import InternalError, SourceError, UsageError
 from loopwright.ir.expr import Var
 from loopwright.ir.loops import LoopNest, Store
 from loopwright.runtime.kernel import BoundKernel
+from no_kernels import forget_kernels
 
 
 def matvec(y, A, x):
@@ -97,7 +98,7 @@ def test_dumps(
     """Printed though the kernel lies in the disk cache: who dumps wants to see something."""
     lw.jit(function)(*map(clone, CALLS[function]))
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr(kernels, "_kernels", {})
+    forget_kernels(monkeypatch)
     with options.override(dump=(stage,)):
         lw.jit(function)(*map(clone, CALLS[function]))
     printed = capsys.readouterr()
@@ -110,7 +111,7 @@ def test_dumps(
 def test_dumps_come_in_order(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kernels, "_kernels", {})
+    forget_kernels(monkeypatch)
     with options.override(dump=options.DUMPS):
         lw.jit(prefix_sums)(whole(14))
     printed = capsys.readouterr().err

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright import kernels, options, pipeline, targets
+from loopwright import options, pipeline, targets
 from loopwright.analysis.dependences import strongly_connected_components
 from loopwright.calls.splice import optimise_region
 from loopwright.diagnostics import UsageError
@@ -23,6 +23,7 @@ from loopwright.machines.machine_argument import target_gpu, target_mesh
 from loopwright.planner import plan_choice
 from loopwright.targets import TARGETS
 from loopwright.transform.isl_scheduler import is_schedulable
+from no_kernels import forget_kernels
 
 SOURCE = """
 void rows(int n, double a[n][n], double b[n][n], double s[n]) {
@@ -92,7 +93,7 @@ def test_regions(target: str, unbounded: list[str]) -> None:
 
 
 def test_functions(unbounded: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "_kernels", {})
+    forget_kernels(monkeypatch)
 
     @lw.jit
     def sweep(a, b):

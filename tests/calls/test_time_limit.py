@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright import clock, kernels, options
+from loopwright import clock, options
 from loopwright.calls.splice import optimise_region
 from loopwright.cli import main
 from loopwright.diagnostics import SourceError, TimeLimitError
@@ -23,6 +23,7 @@ from loopwright.machines.host import host
 from loopwright.planner.planners import model_planner
 from loopwright.time_limit import require_time, stage, time_limit
 from loopwright.transform.plan import Plan
+from no_kernels import forget_kernels
 
 HINT = "try: simpler conditions, or several functions; LOOPWRIGHT_COMPILE_SECONDS=0 for no limit"
 SPENT = "takes too long to compile: the limit of 5 seconds of the processor was spent while it was"
@@ -47,7 +48,7 @@ def ticks(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clock]:
     """Nothing is known from before, the limit is five seconds, and the clock is set by hand."""
     made = Clock()
     monkeypatch.setattr(clock, "spent", made)
-    monkeypatch.setattr(kernels, "_kernels", {})
+    forget_kernels(monkeypatch)
     with options.override(cache=False, compile_seconds=5):
         yield made
 

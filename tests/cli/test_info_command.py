@@ -26,6 +26,7 @@ def test_json_holds_everything(capsys: pytest.CaptureFixture[str]) -> None:
     assert report["options"].keys() == {
         "LOOPWRIGHT_CACHE_DIR",
         "LOOPWRIGHT_CHECK",
+        "LOOPWRIGHT_COMPILE_SECONDS",
         "LOOPWRIGHT_DATA_DIR",
         "LOOPWRIGHT_RACE",
         "LOOPWRIGHT_STRICT",

@@ -92,4 +92,4 @@ def test_plans_are_refused_or_right(seed: int) -> None:
     ran = [run_case(draw, numbers) for _ in range(30 if in_all() else 15)]
     assert recorded_faults().count == 0
     assert ran.count("refused") < len(ran) * 3 / 4
-    assert len(set(ran)) >= 4
+    assert len(set(ran)) >= (4 if in_all() else 3)

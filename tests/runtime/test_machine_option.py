@@ -15,6 +15,7 @@ from loopwright.lower.contraction_nests.contraction_kernel import lower_contract
 from loopwright.machines.host import host
 from loopwright.runtime.llvm_engine import compile_to_object
 from lower.contractions import kernel_of, ring
+from no_kernels import forget_kernels
 
 
 def product(dtype: str) -> np.ndarray:
@@ -25,7 +26,7 @@ def product(dtype: str) -> np.ndarray:
 
 @pytest.fixture(autouse=True)
 def _no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("loopwright.kernels._kernels", {})
+    forget_kernels(monkeypatch)
     monkeypatch.setattr("loopwright.calls.einsum._ready", {})
     monkeypatch.setattr("loopwright.calls.einsum_contraction._launches", {})
 
