@@ -195,7 +195,7 @@ class _Keeper:
 
     def _kept(self, row: Sequence[_Item | If], moving: set[str]) -> dict[Load, str]:
         """Elements that are written in every iteration, with names of their variables."""
-        touched = [*map(_element, _stores(row)), *_loads(row)]
+        touched = dict.fromkeys([*map(_element, _stores(row)), *_loads(row)])
         found: dict[Load, str] = {}
         for element in dict.fromkeys(map(_element, _stores(row))):
             if not _is_fixed(element, moving) or len(found) == _MOST_KEPT:
@@ -212,7 +212,7 @@ class _Keeper:
         guessed: set[Load],
     ) -> dict[Load, str]:
         """Elements that every iteration loads and none writes."""
-        written = list(map(_element, _stores(row)))
+        written = dict.fromkeys(map(_element, _stores(row)))
         found = {}
         for load in dict.fromkeys(x for item in row for x in _happening(item, guessed)):
             if load in known or not _is_fixed(load, moving):
@@ -313,21 +313,22 @@ class _Keeper:
         Loads need not wait then for stores whose addresses are known late.
         """
         bound: set[str] = set()
-        written: list[Load] = []
-        found: list[Load] = []
+        written: dict[Load, None] = {}
+        found: dict[Load, None] = {}
         for item in row:
             for load in _happening(item, guessed):
                 is_early = load.index and not bound & names(load) and not any(_inner(load))
-                if is_early and all(differ(load, other) for other in written):
-                    found.append(load)
+                if load in found or not is_early:
+                    continue
+                if all(differ(load, other) for other in written):
+                    found[load] = None
             if isinstance(item, Let):
                 bound.add(item.name)
             else:
-                written.append(_element(item))
-        distinct = dict.fromkeys(found)
-        if len(distinct) > _MOST_AHEAD:
+                written[_element(item)] = None
+        if len(found) > _MOST_AHEAD:
             return {}
-        return {load: self._fresh(load) for load in distinct}
+        return {load: self._fresh(load) for load in found}
 
     def _fresh(self, element: Load) -> str:
         name = fresh_name(f"{element.array}_k", self.taken)

@@ -9,7 +9,7 @@ compared as they are written; elements that are the same by other reasons are no
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from loopwright.analysis.dependences import access_map, strongly_connected_components
@@ -42,25 +42,20 @@ def carried_cycles(
     through_memory: set[tuple[str, str]] = set()
     begun = _begun_anew(statements, moving)
     writers: dict[str, list[tuple[int, Statement, int]]] = {}
-    forms: dict[Any, int] = {}  # statements that access alike are compared once
-
-    def form(access: Access, statement: Statement) -> int:
-        mover = moving.get(statement.name, "")
-        return forms.setdefault((access.index, statement.iterators, mover), len(forms))
-
+    form = _numbered(moving)
     for at, one in enumerate(statements):
         writers.setdefault(one.write.array, []).append((at, one, form(one.write, one)))
     known: dict[tuple[int, int], int] = {}
     for later, other in enumerate(statements):
         for read in other.reads:
-            its = form(read, other)
+            its, stays = form(read, other), _stays(read, moving, other)
             for at, one, mine in writers.get(read.array, ()):
                 if (mine, its) not in known:
                     known[mine, its] = _steps_apart(one, read, other, moving)
                 steps = known[mine, its]
                 if steps == 0 and at < later:
                     edges.add((one.name, other.name))
-                elif steps > 0 or (steps == 0 and _stays(read, moving, other)):
+                elif steps > 0 or (steps == 0 and stays):
                     if read.array in begun or (one is other and _is_any_order(one)):
                         continue
                     edges.add((one.name, other.name))
@@ -103,17 +98,33 @@ def may_meet(
     where elements are apart by what only a call knows, t[s] and t[s - c]; gcc, which makes code of
     a `text`, asks for that distance before the loop.
     """
+    form = _numbered(moving)
+    writers: dict[str, list[tuple[Statement, int]]] = {}
     for one in statements:
-        for other in statements:
-            for read in other.reads:
-                if read.array != one.write.array:
-                    continue
-                is_unknown = _moves_otherwise(one, read, other, moving) or (
-                    not text and _is_apart_by_names(one, read, other, moving)
-                )
-                if is_unknown and _do_meet(program, one, read, other, moving):
+        writers.setdefault(one.write.array, []).append((one, form(one.write, one)))
+    is_unknown: dict[tuple[int, int], bool] = {}
+    for other in statements:
+        for read in other.reads:
+            its = form(read, other)
+            for one, mine in writers.get(read.array, ()):
+                if (mine, its) not in is_unknown:
+                    is_unknown[mine, its] = _moves_otherwise(one, read, other, moving) or (
+                        not text and _is_apart_by_names(one, read, other, moving)
+                    )
+                if is_unknown[mine, its] and _do_meet(program, one, read, other, moving):
                     return True
     return False
+
+
+def _numbered(moving: Mapping[str, str]) -> Callable[[Access, Statement], int]:
+    """Numbers of accesses, the same for those that are alike: these are compared once."""
+    forms: dict[Any, int] = {}
+
+    def form(access: Access, statement: Statement) -> int:
+        mover = moving.get(statement.name, "")
+        return forms.setdefault((access.index, statement.iterators, mover), len(forms))
+
+    return form
 
 
 def _do_meet(

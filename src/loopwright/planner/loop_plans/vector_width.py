@@ -83,7 +83,7 @@ def loops_to_lines(schedule: Schedule, machine: Machine) -> frozenset[str]:
 def strip_of(schedule: Schedule, band: Band) -> float:
     """Iterations of a loop that runs through a strip: those of one, else no limit."""
     *around, _ = path_to(nodes_of(schedule), band.loop)
-    sizes = [loop_steps(one).get(name) for one in around[-1:] for name in band.statements]
+    sizes = [steps.get(name) for steps in map(loop_steps, around[-1:]) for name in band.statements]
     return max((one.size for one in sizes if one and one.size > 1), default=math.inf)
 
 
