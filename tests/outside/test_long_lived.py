@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from drawn import HUNTS, drawn
+from needed_tools import NO_COMPILER, has_compiler
 
 CHILD = Path(__file__).parent / "long_lived_child.py"
 MANY = Path(__file__).parent / "many_kernels_child.py"
@@ -96,6 +97,8 @@ def test_distinct_kernels_are_given_back(
     kind: str, marks: tuple[int, ...], kernels: int, tmp_path: Path
 ) -> None:
     """Bytes, mappings, open files and files on disk do not grow once the limit is reached."""
+    if kind == "library" and not has_compiler():
+        pytest.skip(NO_COMPILER)
     limit, on_disk = kernels * KERNEL_PAGES, kernels * 2500
     variables = {"CACHE_DIR": str(tmp_path / "cache"), "RACE": "0"}
     variables |= {"CODE_LIMIT": str(limit), "CACHE_LIMIT": str(on_disk)}
