@@ -142,7 +142,7 @@ def _hull_of_elements(program: Program, name: str) -> tuple[Expr, Expr]:
     stop: Expr = Const(1)
     for low, high, stride in zip(lows[::-1], highs[::-1], strides[::-1], strict=True):
         first = normal(low * stride + first)
-        # Whole rows are told by their number.
+        # Whole rows are counted.
         is_whole = stop == normal(stride)
         stop = normal((high + 1) * stride if is_whole else high * stride + stop)
     return first, stop

@@ -163,7 +163,7 @@ class StepOrder:
 
 
 def do_at_once(do: Callable[[T], None], pieces: Iterable[T], threads: int) -> None:
-    """Do pieces that are independent, on so many threads; raises what the first that fails raised.
+    """Do independent pieces on several threads; raise what the first one that fails raised.
 
     No piece is being done any more when it returns or raises.
     """
@@ -182,7 +182,7 @@ def do_at_once(do: Callable[[T], None], pieces: Iterable[T], threads: int) -> No
 
 
 def on_threads(work: Callable[[], None], threads: int, fail: Callable[[Any], None]) -> None:
-    """Run `work` on so many threads, or on those that the system gives, and wait for all.
+    """Run `work` on `threads` threads, or on as many as the system gives, and wait for all.
 
     The caller's is one of them. `fail` is given what one of them raises.
     """

@@ -56,7 +56,7 @@ _all: list[Callable[[], None]] = []
 # The callback of these references is a function of C, which no handler of a signal breaks off.
 _sizes: dict[weakref.ref[object], int] = {}
 _gone: list[weakref.ref[object]] = []
-_pinned = 0  # at most so many bytes remain where all caches are empty
+_pinned = 0  # the most bytes that remain where all caches are empty
 
 
 def bounded(cache: Cache) -> Cache:
@@ -87,13 +87,13 @@ def make_room(size: int) -> None:
     """Have caches forget code where `size` more bytes would exceed the limit."""
     if _fits(size):
         return
-    before = _used()
+    before, most = _used(), options.current().code_limit - _counted(size)
     for forgets in (_older, _all):
         for forget in list(forgets):
             forget()
-        if not _fits(size):
+        if _used() > most:
             gc.collect()  # functions and what they compiled to refer to each other
-        if _fits(size):
+        if _used() <= most:
             break
     else:
         global _pinned

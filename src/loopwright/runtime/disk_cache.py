@@ -101,7 +101,7 @@ class DiskCache:
         return True
 
     def _count_in(self, written: int) -> None:
-        """Keep to the limit after so many bytes were written."""
+        """Keep to the limit after `written` bytes."""
         place = str(self.directory)
         before = _unseen.get(place)
         _unseen[place] = (before or 0) + written
@@ -296,7 +296,7 @@ def _private_file(path: Path) -> bytes | None:
 
 
 def _own_file(path: Path, closed: int, most: int) -> bytes | None:
-    """What a regular file of this user holds, `closed` to others, of at most so many bytes.
+    """What a regular file of this user holds, `closed` to others, of at most `most` bytes.
 
     Nothing else is opened to be read: a fifo would hang, a link lead to a device without an end.
     """

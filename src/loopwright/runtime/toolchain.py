@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 _SECONDS = 120.0  # of one run
-_NAMES = ("probe.c", "probe.so", "kernel.c", "kernel", "kernel.so")  # of files in a folder of ours
+_NAMES = ("probe.c", "probe.so", "kernel.c", "kernel", "kernel.so")  # of temporary files
 _PROBE = "int probe(int x) { return x + 1; }\n"
 _MISSING = "install gcc or clang, or name a compiler in the variable CC"
 

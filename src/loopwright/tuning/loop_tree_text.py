@@ -121,7 +121,7 @@ class _Nest:
 
 @dataclass
 class _TreeReader:
-    """Reads a text line by line; a line that is at fault is told of and left out."""
+    """Reads a text line by line; a faulty line is reported and left out."""
 
     file: str
     text: str

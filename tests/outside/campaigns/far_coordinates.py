@@ -54,7 +54,7 @@ def sum_of_repeated(tensor: SparseTensor) -> dict[tuple[int, ...], float]:
 
 
 def entries_of(tensor: SparseTensor) -> dict[tuple[int, ...], float]:
-    """The entries of a tensor as its descriptor tells them, those of equal coordinates added."""
+    """The entries of a tensor by its descriptor, those of equal coordinates added."""
     entries = tensor.entries()
     found: dict[tuple[int, ...], float] = {}
     columns = [column.tolist() for column in entries.coordinates]

@@ -6,7 +6,8 @@ is kept in `outside/corpora`, a list of texts for each reader; `python -m
 outside.campaigns.reader_texts READER --minutes 10` mutates for some minutes and keeps the fewest
 texts that reach all lines.
 
-Nothing here looks at a clock: a text that takes more than so many lines of Python does not end.
+Nothing here looks at a clock: a text that takes more than a fixed number of lines of Python does
+not end.
 """
 
 from __future__ import annotations

@@ -233,7 +233,7 @@ def _matrix() -> Any:
 
 
 def _arrays(tensor: Any) -> Any:
-    """The arrays of a tensor of ours or of scipy."""
+    """The arrays of a Loopwright or scipy tensor."""
     found = getattr(tensor, "arrays", None) or vars(tensor)
     named = {name: array for name, array in found.items() if isinstance(array, np.ndarray)}
     return dict(sorted(named.items()))

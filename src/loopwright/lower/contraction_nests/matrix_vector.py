@@ -326,12 +326,15 @@ def _each_vector(
 
 
 def _out_at(kernel: ContractionKernel, at: Expr, offset: Expr) -> Expr:
-    step = (
-        jc + at
-        if kernel.variant.right_packing is Packing.DIRECT
-        else offset_of(kernel, "out", "j", jc + at)
-    )
-    return Var("out_base") + step + offset
+    return Var("out_base") + _along_j(kernel, "out", at) + offset
+
+
+def _along_j(kernel: ContractionKernel, operand: str, at: Expr) -> Expr:
+    """Where element `at` of a block lies from the first of its row."""
+    place = jc + at
+    if kernel.variant.right_packing is Packing.DIRECT:
+        return place
+    return offset_of(kernel, operand, "j", place)
 
 
 def _apart(kernel: ContractionKernel) -> int:
@@ -393,11 +396,7 @@ def _sweep(kernel: ContractionKernel, count: int, distance: Expr | int = 1) -> S
     def update(at: Expr, offset: Expr) -> Stmt:
         total = _get(kernel, at, offset)
         for r in range(count):
-            step = (
-                jc + at
-                if variant.right_packing is Packing.DIRECT
-                else offset_of(kernel, "right", "j", jc + at)
-            )
+            step = _along_j(kernel, "right", at)
             right: Expr = Load("right", (Var(f"right_row{r}") + step + offset,), kernel.right)
             if scales_right:
                 right = scaled(kernel, cast(right, algebra.accumulator))

@@ -80,7 +80,7 @@ def _by_digits(
 
 
 def _digits(number: Term, bits: int) -> Iterator[tuple[Term, Interval]]:
-    """The digits of a natural number of so many bits, the lowest first, each with its span."""
+    """The digits of a natural number of `bits` bits, the lowest first, each with its span."""
     for low in range(0, bits, DIGIT):
         above = number.floor(1 << low) if low else number
         size = 1 << min(DIGIT, bits - low)
