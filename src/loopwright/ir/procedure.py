@@ -226,8 +226,7 @@ class ReturnNow:
 class CheckThat:
     """Where `cond` is false the procedure ends with an exception, and nothing after is done.
 
-    `text` is the exception's, with {0}, {1}, ... for the values. `early` is a condition over
-    parameters under which `cond` is true wherever the check stands; None: nobody knows one.
+    `text` is the exception's, with {0}, {1}, ... for the values.
     """
 
     cond: Expr
@@ -235,7 +234,6 @@ class CheckThat:
     text: str
     values: tuple[Expr, ...]
     span: Span
-    early: Expr | None = None
 
 
 ProcedureStmt: TypeAlias = (

@@ -111,9 +111,8 @@ def _lines(stmt: ProcedureStmt) -> Iterator[str]:
             yield "next"
         case ReturnNow():
             yield "return"
-        case CheckThat(cond=cond, exception=exception, text=text, early=early):
-            known = "" if early is None else f" if not {expr_text(early)}"
-            yield f"check {expr_text(cond)} else {exception}({text!r}){known}"
+        case CheckThat(cond=cond, exception=exception, text=text):
+            yield f"check {expr_text(cond)} else {exception}({text!r})"
         case _:
             assert_never(stmt)
 
