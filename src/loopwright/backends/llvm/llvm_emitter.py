@@ -26,7 +26,7 @@ from loopwright.backends.llvm.llvm_metadata import Metadata, fast_math_flags, is
 from loopwright.backends.llvm.llvm_narrow import NarrowUses, hidden_narrowing
 from loopwright.backends.llvm.llvm_procedures import (
     Invocation,
-    Procedure,
+    OutlinedLoop,
     declaration,
     invoke,
     open_arguments,
@@ -164,7 +164,7 @@ class _Emitter:
         self.code = self.values.code
         self.nest = nest
         self.outlined: IdentityMap[For, Invocation] = IdentityMap()  # loops that are procedures
-        self.procedures: dict[Procedure, str] = {}  # those invoked so far, and their names
+        self.procedures: dict[OutlinedLoop, str] = {}  # those invoked so far, and their names
         self.checked = checked  # buffers whose accesses are checked, in the order of their numbers
         self.ends: dict[str, str] = {}  # labels behind the open scopes
         self.arena: IdentityMap[Alloc, memory.PointerBuffer] = IdentityMap()
@@ -211,7 +211,7 @@ class _Emitter:
         head += f", {arguments})" if arguments else ")"
         return self._closed(head, _attributes(self.nest))
 
-    def procedure(self, procedure: Procedure) -> str:
+    def procedure(self, procedure: OutlinedLoop) -> str:
         arguments = open_arguments(procedure, self.values)
         self.statement(procedure.body)
         return self._closed(f"define hidden void @{self.nest.name}({arguments})")
