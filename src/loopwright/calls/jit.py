@@ -92,6 +92,7 @@ class JitFunction:
         code = function.__code__
         self._count = code.co_argcount + code.co_kwonlyargcount
         self._has_stars = bool(code.co_flags & _STARS)
+        self._is_whole = False  # compiled as a whole function, for some types at least
         self._native: NativeCalls | None = None
         if _has_native_calls():
             self._native = NativeCalls(function, self._call)
@@ -104,7 +105,7 @@ class JitFunction:
         except LoopwrightError as error:
             hide_frames(error)
             raise
-        is_known = self.error_model == "numpy" and not named
+        is_known = self.error_model == "numpy" and not named and not self._is_whole
         if self._native is not None and is_known:
             self._native.remember(args, self._threads(), self._known)
         return result
@@ -124,7 +125,7 @@ class JitFunction:
             found = self.specialise(*given)
         except ForeignArgument as error:
             return self._call_foreign(given, error)
-        return found(given, self._threads())
+        return found(given, 1 if self._is_whole else self._threads())
 
     def _call_specially(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """A call without the disk cache, or that Python may run."""
@@ -272,13 +273,15 @@ class JitFunction:
         return found
 
     def _as_procedure(self, types: Types, error: SourceError) -> ProcedureFunction:
-        """The code of a function that is more than affine loops; raises `error` for some options."""
+        """The code of a function of more than affine loops; raises `error` for some options."""
         if self._plan is not None or self._tune is not None or self.error_model == "python":
             raise error
         # lazy: functions of affine loops do without
         from loopwright.calls.procedure_function import ProcedureFunction
 
-        return ProcedureFunction(self.py_func, types)
+        found = ProcedureFunction(self.py_func, types)
+        self._is_whole = True
+        return found
 
     def _occasion(self, types: Types) -> str:
         """Why code is needed that is not in memory, in words."""

@@ -78,6 +78,10 @@ class Results:
         start = tuple(map(self._integer, view.start))
         shape = tuple(max(0, self._integer(axis.extent)) for axis in view.axes)
         steps = [[(d, self._integer(step)) for d, step in axis.steps] for axis in view.axes]
+        plain = _plain_slices(start, shape, steps)
+        if plain is not None:
+            index, back, new = plain
+            return lambda memory: memory[place][index].transpose(back)[new]
         first = tuple(slice(at, None) for at in start)
 
         def finish(memory: Memory) -> Any:
@@ -86,3 +90,23 @@ class Results:
             return as_strided(base if 0 in shape else base[first], shape, strides)
 
         return finish
+
+
+def _plain_slices(
+    start: tuple[int, ...], shape: tuple[int, ...], steps: list[list[tuple[int, int]]]
+) -> tuple[tuple[Any, ...], tuple[int, ...], tuple[Any, ...]] | None:
+    """A view by an index, a transposition and new axes; None where several axes share a dimension.
+
+    Slices take a fraction of the time of `as_strided`.
+    """
+    used = [d for axis in steps for d, _ in axis]
+    if any(len(axis) > 1 for axis in steps) or len(used) != len(set(used)) or 0 in shape:
+        return None
+    index: list[Any] = list(start)
+    for axis, extent in zip(steps, shape, strict=True):
+        for d, step in axis:
+            stop = start[d] + step * extent
+            index[d] = slice(start[d], None if stop < 0 else stop, step)
+    kept = sorted(used)
+    new = tuple(slice(None) if axis else None for axis in steps)
+    return (*index, ...), tuple(kept.index(d) for d in used), new
