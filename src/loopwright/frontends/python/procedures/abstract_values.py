@@ -65,9 +65,10 @@ class StaticValue:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A name whose value cannot be used, and why."""
+    """A name whose value cannot be used, and why; "": that was reported."""
 
     why: str
+    carried: str = ""  # an array of this name that the last iteration of a loop has bound
 
 
 AnyValue: TypeAlias = PyValue | ArrayValue | TupleValue | StaticValue | Unknown

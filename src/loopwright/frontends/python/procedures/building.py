@@ -16,7 +16,7 @@ from loopwright.frontends.python.procedures.extents import Ranges, difference, n
 from loopwright.frontends.python.procedures.variant import Variant
 from loopwright.frontends.python.python_values import PyValue
 from loopwright.frontends.refusal import Refusal
-from loopwright.ir.dtypes import INT64, DType
+from loopwright.ir.dtypes import BOOL, INT64, DType
 from loopwright.ir.expr import Binary, Const, Expr, Load, Var, cast
 from loopwright.ir.procedure import (
     AllocateArray,
@@ -162,7 +162,8 @@ class Building:
 
     def demand(self, cond: Expr) -> None:
         """Leave calls to Python in which a condition over names known at entry is false."""
-        self.guards[cond] = None
+        if cond != Const(True, BOOL):
+            self.guards[cond] = None
 
     def is_entry(self, expr: Expr) -> bool:
         return not loads(expr) and names(expr) <= self.entry
@@ -187,14 +188,10 @@ class Building:
     def check(self, cond: Expr, exception: str, text: str, values: tuple[Expr, ...] = ()) -> None:
         """Where a condition is false, end with an exception."""
         assert self.span is not None
-        if len(self.blocks) == 1 and not self.emitted_effects() and self.is_entry(cond):
-            self.demand(cond)  # nothing is written yet: Python raises
+        if self.is_entry(cond) and (self.variant.trusting or len(self.blocks) == 1):
+            self.demand(cond)  # Python runs such calls, and raises
             return
         self.emit(CheckThat(cond, exception, text, values, self.span))
-
-    def emitted_effects(self) -> bool:
-        """Whether something was written that callers see."""
-        return bool(self.written)
 
     def equal(self, x: Expr, y: Expr) -> bool:
         """Whether two extents are equal: proven, or demanded at entry, or checked by the caller."""

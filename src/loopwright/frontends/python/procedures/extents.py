@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from loopwright.ir.dtypes import BOOL
 from loopwright.ir.expr import Binary, Const, Expr, Select, Unary, Var
@@ -44,14 +44,11 @@ class Ranges:
 
     def __init__(self) -> None:
         self._ends: dict[str, tuple[Expr | None, Expr | None]] = {}  # inclusive
+        self.sizes: set[str] = set()  # variables known at entry that are at least zero
         self.facts: list[Expr] = []  # integers that are at least zero here
 
     def set(self, name: str, least: Expr | None, most: Expr | None) -> None:
         self._ends[name] = least, most
-
-    def is_entry(self, expr: Expr, entry: Iterable[str]) -> bool:
-        """Whether an expression uses names known at entry only."""
-        return names(expr) <= set(entry)
 
     def least(self, expr: Expr) -> Expr:
         """A lower bound of an expression, with variables replaced by ends of their ranges."""
@@ -63,7 +60,7 @@ class Ranges:
 
     def _end(self, expr: Expr, *, is_most: bool) -> Expr:
         """Replace variables, those known last first, by the end that makes the sum extreme."""
-        order = list(self._ends)
+        order = [name for name in self._ends if name not in self.sizes]
         for _ in range(_MOST_STEPS):
             terms = linear_terms(expr, 1)
             inside = set().union(*(names(t) for t in terms if t is not None and _is_deep(t)))
@@ -98,7 +95,7 @@ class Ranges:
         terms = linear_terms(expr, 1)
         kept: Counter[Expr | None] = Counter()
         for term, factor in terms.items():
-            is_size = isinstance(term, Var) and self._ends.get(term.name, (None, 0))[0] == Const(0)
+            is_size = isinstance(term, Var) and term.name in self.sizes
             if not (is_size and factor > 0):
                 kept[term] += factor
         if any(factor for term, factor in kept.items() if term is not None):
