@@ -23,10 +23,12 @@ from loopwright.ir.loops import (
     Copy,
     For,
     If,
+    Leave,
     Let,
     LoopNest,
     Mark,
     Prefetch,
+    Scope,
     Space,
     Stmt,
     Store,
@@ -72,7 +74,7 @@ def _candidates(
     match stmt:
         case For(mark=Mark.SERIAL) if _is_procedure(stmt):
             yield stmt, buffers
-        case For(body=inner) | Let(body=inner):
+        case For(body=inner) | Let(body=inner) | Scope(body=inner):
             yield from _candidates(inner, buffers)
         case Alloc(buffer=buffer, body=inner):
             yield from _candidates(inner, {**buffers, buffer.name: buffer})
@@ -90,7 +92,7 @@ def _is_procedure(loop: For) -> bool:
     has_registers = False
     for stmt in statements(loop):
         match stmt:
-            case Barrier() | For(mark=Mark.PARALLEL | Mark.SIMD):
+            case Barrier() | Leave() | For(mark=Mark.PARALLEL | Mark.SIMD):
                 return False
             case Alloc(buffer=Buffer(space=space)):
                 if space in _OF_THE_KERNEL:
