@@ -17,7 +17,7 @@ from loopwright.frontends.python.procedures.variant import Variant
 from loopwright.frontends.python.python_values import PyValue
 from loopwright.frontends.refusal import Refusal
 from loopwright.ir.dtypes import BOOL, INT64, DType
-from loopwright.ir.expr import Binary, Const, Expr, Load, Var, cast
+from loopwright.ir.expr import Const, Expr, Load, Var, cast
 from loopwright.ir.procedure import (
     AllocateArray,
     ArrayView,
@@ -199,7 +199,7 @@ class Building:
         if isinstance(gap, Const):
             return gap.value == 0
         if self.is_entry(gap):
-            self.demand(Binary("eq", x, y))
+            self.demand(gap.equals(0))
             return True
         return self.holds(gap) and self.holds(Const(0) - gap)
 
