@@ -154,7 +154,6 @@ class _Reading:
         for dimension in range(given.rank):
             if (place, dimension) in build.variant.ones:
                 shape.append(Const(1))
-                self._sizes.append(build.names.fresh(f"{name}_n{dimension}"))
                 continue
             size = build.names.fresh(f"{name}_n{dimension}")
             self._sizes.append(size)
