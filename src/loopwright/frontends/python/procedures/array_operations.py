@@ -84,6 +84,27 @@ def _require_equal(build: Building, x: Expr, y: Expr) -> None:
     build.check(Binary("eq", x, y), "ValueError", text, (x, y))
 
 
+def result_order(strides: Sequence[Sequence[int]], rank: int) -> tuple[int, ...]:
+    """The axes of a result, slowest first, as NumPy lays it out; (): in order.
+
+    NumPy sorts the axes by the strides of all operands; where these disagree, the order stays.
+    """
+    order: list[int] = []  # fastest first
+    for axis in reversed(range(rank)):
+        place = len(order)
+        for k in reversed(range(len(order))):
+            pairs = [(abs(s[axis]), abs(s[order[k]])) for s in strides]
+            known = [(own, other) for own, other in pairs if own and other]
+            if not known:
+                continue
+            if any(other <= own for own, other in known):
+                break
+            place = k
+        order.insert(place, axis)
+    found = tuple(reversed(order))
+    return () if found == tuple(range(rank)) else found
+
+
 class Elementwise:
     """Builds elementwise operations."""
 
@@ -98,15 +119,17 @@ class Elementwise:
         if not arrays:
             return found
         shape = broadcast_shapes(self._build, [x.shape for x in arrays])
-        order = self._order([x for x in arrays if x.rank == len(shape)], len(shape))
-        return ArrayValue(found.expr, shape, None, order)
+        found_order = result_order([self._strides(x, len(shape)) for x in arrays], len(shape))
+        return ArrayValue(found.expr, shape, None, found_order)
 
-    def _order(self, arrays: Sequence[ArrayValue], rank: int) -> tuple[int, ...]:
-        """The axes of a result as NumPy lays them out: as the operands agree, else in order."""
-        orders = [self._build.order_of(x) or tuple(range(rank)) for x in arrays]
-        if rank < 2 or len(set(orders)) != 1:
-            return ()
-        return () if orders[0] == tuple(range(rank)) else orders[0]
+    def _strides(self, array: ArrayValue, rank: int) -> list[int]:
+        """Of each axis of a box how far apart neighbours lie, as ranks; 0: it is the same one."""
+        order = self._build.order_of(array) or tuple(range(array.rank))
+        own = [array.rank - order.index(axis) for axis in range(array.rank)]
+        if array.view is not None:
+            own = [x if axis.steps else 0 for x, axis in zip(own, array.view.axes, strict=True)]
+        own = [0 if n == Const(1) else x for x, n in zip(own, array.shape, strict=True)]
+        return [0] * (rank - array.rank) + own
 
     def binary(self, op: str, x: AnyValue, y: AnyValue) -> Operand:
         """`x op y` for an operator of expressions."""
@@ -144,9 +167,11 @@ class Elementwise:
     def _check_python(self, op: str, x: AnyValue, y: AnyValue) -> None:
         """Python's numbers raise where they are divided by zero."""
         match x, y:
-            case PyValue(weak=True), PyValue(weak=True, expr=divisor) if (
-                op in ("div", "floordiv", "mod") and not isinstance(divisor, Const)
-            ):
+            case PyValue(weak=True), PyValue(weak=True, expr=divisor) if op in (
+                "div",
+                "floordiv",
+                "mod",
+            ) and not isinstance(divisor, Const):
                 text = "division by zero"
                 if op != "div" and not (plain(x).dtype.is_exact and plain(y).dtype.is_exact):
                     text = "float floor division by zero" if op == "floordiv" else "float modulo"
@@ -195,15 +220,18 @@ def _shift(op: str, x: PyValue, y: PyValue) -> PyValue:
         return constant(number << places if op == "shl" else number >> places)
     if isinstance(count, Const) and 0 <= int(count.value.real) < dtype.bits:
         return PyValue(Binary(op, value, count), weak)
-    is_far = Binary("or", Binary("lt", count, Const(0, dtype)) if dtype.kind == "i" else
-                    Const(False, BOOL), Binary("ge", count, Const(dtype.bits, dtype)))
+    is_far = Binary(
+        "or",
+        Binary("lt", count, Const(0, dtype)) if dtype.kind == "i" else Const(False, BOOL),
+        Binary("ge", count, Const(dtype.bits, dtype)),
+    )
     rest: Expr = Const(0, dtype)
     if op == "shr" and dtype.kind == "i":
         rest = Binary("shr", value, Const(dtype.bits - 1, dtype))
     return PyValue(Select(is_far, rest, Binary(op, value, count)), weak)
 
 
-# -- functions that `numpy_functions` has no row for ------------------------------------------------
+# -- functions that `numpy_functions` has no row for ---------------------------------------------
 
 
 def _compared(op: str) -> Callable[..., Value]:
@@ -244,7 +272,9 @@ def _sign(x: PyValue) -> PyValue:
         less = Const(-1.0, x.dtype)
     found = Select(Binary("lt", x.expr, zero), less, zero)
     found = Select(Binary("gt", x.expr, zero), one, found)
-    return PyValue(Select(Binary("ne", x.expr, x.expr), x.expr, found) if x.dtype.is_float else found)
+    return PyValue(
+        Select(Binary("ne", x.expr, x.expr), x.expr, found) if x.dtype.is_float else found
+    )
 
 
 def _rows() -> dict[object, tuple[int, Callable[..., Value]]]:
@@ -276,6 +306,4 @@ def _rows() -> dict[object, tuple[int, Callable[..., Value]]]:
 
 _OWN: IdentityMap[object, tuple[int, Callable[..., Value]]] = IdentityMap(_rows().items())
 _NUMBER_FUNCTIONS = (min, max, bool, int, float, complex, builtins.pow)
-_OF_NUMBERS = frozenset(
-    (*_NUMBER_FUNCTIONS, *(f for f in vars(math).values() if callable(f)))
-)
+_OF_NUMBERS = frozenset((*_NUMBER_FUNCTIONS, *(f for f in vars(math).values() if callable(f))))
