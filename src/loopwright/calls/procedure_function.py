@@ -16,7 +16,7 @@ import numpy as np
 
 from loopwright import options
 from loopwright.calls.arguments import stride_values
-from loopwright.calls.procedure_results import Results
+from loopwright.calls.procedure_results import ResultLayout
 from loopwright.diagnostics import SourceError, UsageError
 from loopwright.frontends.python import ArgType
 from loopwright.frontends.python.procedures.variant import Variant
@@ -238,7 +238,7 @@ def _runner(found: _Variant, args: tuple[Any, ...], values: dict[str, int]) -> R
     kernel = nest_kernel(f"procedure {nest!r}", lambda: nest, f"function '{procedure.name}'")
     bound = kernel.bind(values | stride_values(strides), _NO_TABLE, 1, None)
     names = [p.name for p in procedure.parameters]
-    results = Results(procedure, values)
+    results = ResultLayout(procedure, values)
     makers = results.makers
     numbers = {
         k: DTYPES[procedure.array(p.name).dtype.name].numpy

@@ -7,7 +7,7 @@ from tests.run_procedures import check_ways
 from loopwright.diagnostics import Span
 from loopwright.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64, DType
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Unary, Var
-from loopwright.ir.loops import Alloc, Scope, Space
+from loopwright.ir.loops import Alloc, LabelledBlock, Space
 from loopwright.ir.procedure import (
     AllocateArray,
     ArrayRole,
@@ -305,7 +305,7 @@ def test_an_endless_loop_and_an_early_return() -> None:
     )
     assert check_ways(f, {}, {"n": 6, "m": 0})["s"] == -8
     assert check_ways(f, {}, {"n": 27, "m": 0})["s"] == 51
-    assert any(isinstance(x, Scope) for x in statements(lower_procedure(f).body))
+    assert any(isinstance(x, LabelledBlock) for x in statements(lower_procedure(f).body))
 
 
 def test_a_check_that_fails_ends_the_procedure_there() -> None:

@@ -20,11 +20,11 @@ from loopwright.ir.loops import (
     Buffer,
     For,
     If,
+    LabelledBlock,
     Leave,
     Let,
     LoopNest,
     Mark,
-    Scope,
     Space,
     Stmt,
     Store,
@@ -52,7 +52,7 @@ from loopwright.ir.procedure import (
 from loopwright.ir.visit import loads, statements
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.buffers import stride_name
-from loopwright.lower.procedure_nests.build_loops import Builder, block, loops
+from loopwright.lower.procedure_nests.build_loops import NestBuilder, block, loops
 from loopwright.lower.procedure_nests.element_maps import ElementMap, at_index, may_clash
 from loopwright.lower.procedure_nests.multiply_matrices import lower_product
 from loopwright.lower.procedure_nests.reduce_array import lower_reduction
@@ -141,7 +141,7 @@ class _Lowering:
         checks: Sequence[CheckThat],
     ) -> None:
         self.procedure = procedure
-        self.builder = Builder()
+        self.builder = NestBuilder()
         self.numbers = {id(check): number for number, check in enumerate(checks, 1)}
         self.maps = {
             array.name: ElementMap.of_array(array, array.shape, orders.get(array.name))
@@ -301,7 +301,7 @@ class _Lowering:
 def _scope(name: str, body: Stmt) -> Stmt:
     """A scope around `body` where something leaves it."""
     leaves = (stmt.name for stmt in statements(body) if isinstance(stmt, Leave))
-    return Scope(name, body) if name in leaves else body
+    return LabelledBlock(name, body) if name in leaves else body
 
 
 def _let(name: str, value: Expr) -> Callable[[Stmt], Stmt]:

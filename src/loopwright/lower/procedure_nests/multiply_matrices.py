@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Binary, Call, Const, Expr, Load
 from loopwright.ir.loops import For, Mark, Stmt, Store
-from loopwright.lower.procedure_nests.build_loops import Builder, block, loops
+from loopwright.lower.procedure_nests.build_loops import NestBuilder, block, loops
 from loopwright.lower.procedure_nests.element_maps import ElementMap
 from loopwright.lower.procedure_nests.pairwise_sums import accumulate_in_lanes
 
@@ -22,7 +22,7 @@ _ZERO, _ONE = Const(0), Const(1)
 
 
 def lower_product(
-    builder: Builder, target: ElementMap, left: ElementMap, right: ElementMap
+    builder: NestBuilder, target: ElementMap, left: ElementMap, right: ElementMap
 ) -> Stmt:
     """The loops of `target[...] = left @ right`."""
     dtype = target.dtype
