@@ -132,7 +132,8 @@ class ProcedureFunction:
 
             check_procedure(procedure)
         names = [parameter.name for parameter in procedure.parameters]
-        nest = lower_procedure(procedure, {names[k]: order for k, order in variant.orders})
+        orders = {names[k]: order for k, order in variant.orders}
+        nest = lower_procedure(procedure, orders, 64 * target_machine().lanes(64))
         self.captured = tuple(dict([*self.captured, *procedure.captured]).items())
         stored = {buffer.name for buffer in nest.buffers if buffer.writable}
         arguments = (a.name for a in procedure.arrays if a.role is ArrayRole.ARGUMENT)
