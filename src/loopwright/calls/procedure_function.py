@@ -22,6 +22,7 @@ from loopwright.frontends.python import ArgType
 from loopwright.frontends.python.procedures.variant import Variant
 from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.evaluate import evaluate
+from loopwright.ir.expr import Var
 from loopwright.ir.procedure import ArrayRole, CheckThat, Procedure
 from loopwright.kernels import nest_kernel, stage_text
 from loopwright.lazy_dataclass import dataclass
@@ -309,9 +310,11 @@ def _strides(procedure: Procedure, args: tuple[Any, ...]) -> dict[str, tuple[int
 def _integers(procedure: Procedure, args: tuple[Any, ...]) -> dict[str, int]:
     """The sizes and integer arguments of a call."""
     pairs = list(zip(procedure.parameters, args, strict=True))
-    extents = (extent for p, arg in pairs if p.kind == "array" for extent in arg.shape)
-    values = dict(zip(procedure.sizes, extents, strict=True))
+    values: dict[str, int] = {}
     for parameter, arg in pairs:
+        if parameter.kind == "array":
+            shape = zip(procedure.array(parameter.name).shape, arg.shape, strict=True)
+            values |= {extent.name: size for extent, size in shape if isinstance(extent, Var)}
         if parameter.kind == "int":
             values[parameter.name] = int(arg)
             if not _LEAST <= values[parameter.name] <= _MOST:

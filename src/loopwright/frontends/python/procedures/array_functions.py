@@ -20,6 +20,7 @@ from loopwright.frontends.python.procedures.array_operations import (
     converted,
     plain,
 )
+from loopwright.frontends.python.procedures.array_writes import wrapped
 from loopwright.frontends.python.procedures.building import Building
 from loopwright.frontends.python.procedures.call_arguments import (
     CallArguments,
@@ -197,9 +198,11 @@ class ArrayFunctions:
     def astype(self, array: ArrayValue, given: CallArguments) -> AnyValue:
         (dtype,) = given.bound("dtype", needed=1)
         kind = dtype_argument(dtype, array.dtype)
-        if array.dtype.is_float and kind.is_integer:
-            raise Refusal("LW188", "floats are not converted to integers by astype yet")
         order = self._build.order_of(array)
+        if array.dtype.is_float and kind.is_integer:
+            return ArrayValue(wrapped(array.expr, kind), array.shape, None, order)
+        if array.dtype.is_complex and not kind.is_complex:
+            raise Refusal("LW109", "complex numbers lose a part", hint=".real or .imag")
         value = converted(array, kind).expr
         return ArrayValue(value, array.shape, None, order)
 

@@ -15,11 +15,11 @@ from loopwright.frontends.python.procedures.building import Building
 from loopwright.frontends.python.procedures.subscripts import Item, Subscripts
 from loopwright.frontends.python.python_values import PyValue, convert
 from loopwright.frontends.refusal import Refusal
-from loopwright.ir.dtypes import FLOAT64, INT64, DType
-from loopwright.ir.expr import Binary, Const, Expr, Load, Select, cast
+from loopwright.ir.dtypes import FLOAT64, INT32, INT64, DType
+from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Select, cast
 from loopwright.ir.procedure import ArrayRole, ComputeArray, SetElement
 
-__all__ = ["ArrayWrites"]
+__all__ = ["ArrayWrites", "wrapped"]
 
 
 class ArrayWrites:
@@ -124,6 +124,8 @@ class ArrayWrites:
         is_const = isinstance(value.expr, Const)
         if value.dtype.is_float and dtype.is_integer and not is_const and is_single:
             value = self._whole_number(value, dtype)
+        if value.dtype.is_float and dtype.is_integer and not is_const:
+            return wrapped(value.expr, dtype)
         return convert(value, dtype)
 
     def _whole_number(self, value: PyValue, dtype: DType) -> PyValue:
@@ -161,3 +163,14 @@ class ArrayWrites:
         number = self._number(plain(value), array.dtype)
         assert isinstance(array.expr, Load)
         self.whole(array, ArrayValue(Select(mask.expr, number, array.expr), array.shape))
+
+
+def wrapped(value: Expr, dtype: DType) -> Expr:
+    """A floating value as an integer: what a narrow type does not hold wraps, as in NumPy."""
+    if dtype.kind == "i" and dtype.bits >= INT32.bits:
+        return Cast(value, dtype)
+    whole = Cast(Cast(value, INT64), dtype)
+    if dtype.bits < INT64.bits:
+        return whole
+    is_large = Binary("ge", value, Const(float(INT64.greatest + 1), value.dtype))
+    return Select(is_large, Cast(value, dtype), whole)

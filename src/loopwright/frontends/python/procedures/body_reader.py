@@ -325,7 +325,7 @@ class BodyReader:
         build.span = values.span(stmt)
         loop = EndlessLoop(tuple(body)) if iterations is None else iterations.loop(tuple(body))
         build.emit(loop)
-        names.finish(self.env, before)
+        names.finish(self.env, before, lambda: iterations is not None and iterations.run())
 
 
 def _returns(stmt: ast.stmt) -> bool:
