@@ -355,10 +355,12 @@ def _variant_of(arrays: dict[int, Array]) -> Variant:
 
 
 def _order(array: Array) -> tuple[int, ...]:
-    """The dimensions from the slowest to the fastest; those of extent 1 keep their places."""
-    moving = [d for d in range(array.ndim) if array.shape[d] != 1]
+    """The dimensions from the slowest to the fastest; those that do not move keep their places."""
+    pairs = zip(array.shape, array.strides, strict=True)
+    moves = [extent != 1 and stride != 0 for extent, stride in pairs]
+    moving = (d for d in range(array.ndim) if moves[d])
     by_stride = iter(sorted(moving, key=lambda d: -abs(array.strides[d])))
-    return tuple(next(by_stride) if array.shape[d] != 1 else d for d in range(array.ndim))
+    return tuple(next(by_stride) if moves[d] else d for d in range(array.ndim))
 
 
 def _has_gaps(array: Array, order: tuple[int, ...]) -> bool:
