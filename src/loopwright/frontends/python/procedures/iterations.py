@@ -77,7 +77,8 @@ class Iterations:
             build.index(_number(x), "the bound of the loop")
             for x in self._values.values(*node.args)
         ]
-        start, stop = (Const(0), found[0]) if len(found) == 1 else found[:2]
+        bounds: list[Expr] = [Const(0), *found] if len(found) == 1 else found
+        start, stop = bounds[:2]
         step = found[2] if len(found) == 3 else Const(1)
         self.start, self.stop, self.step = start, stop, step
         match step:
