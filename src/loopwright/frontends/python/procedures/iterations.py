@@ -33,6 +33,9 @@ class Iterations:
         self._arrays: list[ArrayValue] = []
         self._first: Expr | None = None  # of what enumerate counts
         self._is_range = False
+        self.start: Expr = Const(0)
+        self.stop: Expr = Const(0)
+        self.step: Expr = Const(1)
         self._header(stmt.iter)
 
     def _header(self, node: ast.expr) -> None:
@@ -65,7 +68,7 @@ class Iterations:
         for array in self._arrays[1:]:
             if not self._build.equal(stop, array.shape[0]):
                 stop = stop.min(array.shape[0])
-        self.start, self.stop, self.step = Const(0), stop, Const(1)
+        self.stop = stop
         self._build.ranges.set(self._var, Const(0), normal(stop - 1))
 
     def _range(self, node: ast.Call) -> None:

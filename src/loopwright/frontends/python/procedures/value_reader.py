@@ -62,7 +62,7 @@ OPERATORS = {**BINARY, ast.LShift: "shl", ast.RShift: "shr"}
 _METHODS = {
     "sum": np.sum, "prod": np.prod, "mean": np.mean, "std": np.std, "var": np.var,
     "min": np.min, "max": np.max, "all": np.all, "any": np.any, "dot": np.dot,
-    "transpose": np.transpose, "reshape": np.reshape, "swapaxes": np.swapaxes,
+    "round": np.round, "transpose": np.transpose, "reshape": np.reshape, "swapaxes": np.swapaxes,
     "argmin": np.argmin, "argmax": np.argmax, "cumsum": np.cumsum, "trace": np.trace,
     "cumprod": np.cumprod, "conj": np.conjugate, "conjugate": np.conjugate,
 }  # fmt: skip
