@@ -332,9 +332,28 @@ def listed(v: Any) -> Any:
     return out
 
 
+def extremes(n: Any) -> Any:
+    return n - np.maximum(2, 0.5), np.minimum(2, 0.5)
+
+
+def doubled(a: Any) -> Any:
+    a *= 2
+    return a[0]
+
+
+def written_between(a: Any) -> Any:
+    x = (a + 1) + np.multiply(a, 2, out=a)
+    y = a[0] + doubled(a) + a[0]
+    np.add(a, 1, a)
+    return x, y, np.sqrt(np.abs(a), out=a)
+
+
 MORE: list[tuple[Callable[..., Any], tuple[Any, ...], str]] = [
     (exported, (V, 3), "trusting"),
     (exported, (V, 0), "python"),
+    (carried, (V[:0],), "python"),
+    (written_between, (V,), "trusting"),
+    (extremes, (N.astype(np.uint8),), "trusting"),
     (rolled, (A, 2), "trusting"),
     (rolled, (A, -9), "trusting"),
     (sieve, (50,), "trusting"),

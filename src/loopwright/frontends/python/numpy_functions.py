@@ -13,6 +13,7 @@ from functools import partial, reduce
 
 import numpy as np
 
+from loopwright.frontends.python.merged_types import join
 from loopwright.frontends.python.numpy_promotion import (
     binary,
     extreme,
@@ -107,6 +108,9 @@ def _strong(value: Value) -> PyValue:
 
 
 def _operator(op: str, args: Sequence[PyValue]) -> Value:
+    if op in ("min", "max") and all(arg.weak for arg in args):
+        dtype, _ = join([arg.type for arg in args])  # NumPy's have one type, whichever is taken
+        args = [PyValue(convert(arg, dtype), weak=True) for arg in args]
     return _strong(binary(op, *args))
 
 

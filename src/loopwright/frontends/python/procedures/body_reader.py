@@ -338,6 +338,8 @@ class BodyReader:
             del build.blocks[depth:]
             del build.ranges.facts[facts:]
         build.span = values.span(stmt)
+        if names.is_widened and iterations is not None:
+            iterations.run()  # other calls are for Python, where it can be told
         exports: Env = {}
         if iterations is not None and not _is_left(stmt):
             unbound = [x for x in bound_names(changing) if x in end and not names.has(x)]

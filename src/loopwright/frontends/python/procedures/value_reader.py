@@ -143,12 +143,17 @@ class ValueReader:
                 return value
 
     def _may_write(self, node: ast.expr) -> bool:
-        """Whether evaluating an expression may write memory: it calls a helper."""
+        """Whether evaluating an expression may write memory: by a helper, or by out=."""
         for inner in ast.walk(node):
-            if isinstance(inner, ast.Call):
-                function = self.static(inner.func)
-                if isinstance(function, FunctionType) and not _is_numpy(function):
-                    return True
+            if not isinstance(inner, ast.Call):
+                continue
+            function = self.static(inner.func)
+            if isinstance(function, FunctionType) and not _is_numpy(function):
+                return True
+            if isinstance(function, np.ufunc) and len(inner.args) > function.nin:
+                return True
+            if any(keyword.arg == "out" for keyword in inner.keywords):
+                return True
         return False
 
     def condition(self, node: ast.expr) -> Expr:
