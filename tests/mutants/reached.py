@@ -7,7 +7,7 @@ import hashlib
 import json
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -68,9 +68,10 @@ class Reached:
         there = np.flatnonzero(np.unpackbits(bits, count=len(self.tests)))
         return [self.tests[at] for at in there]
 
-    def tests_of_file(self, file: str, lines: Iterable[int]) -> list[TestRun]:
-        """Return the tests that execute any of some lines of a file."""
-        rows = self.classes[[self.class_of[self.starts[file] + line] for line in lines]]
+    def tests_of_file(self, file: str) -> list[TestRun]:
+        """Return the tests that execute any line of a file."""
+        end = min((at for at in self.starts.values() if at > self.starts[file]), default=None)
+        rows = self.classes[np.unique(self.class_of[self.starts[file] : end])]
         bits = np.bitwise_or.reduce(rows, axis=0)
         return [self.tests[at] for at in np.flatnonzero(np.unpackbits(bits, count=len(self.tests)))]
 
