@@ -181,7 +181,8 @@ class _Copy:
             code, seconds = self._end(process)
         finally:
             end_group(process)
-        events = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+        lines = log.read_text(encoding="utf-8").splitlines()
+        events = [json.loads(line) for line in lines if line.endswith("]")]  # none cut off
         shutil.rmtree(scratch, ignore_errors=True)
         return _read(events, code, seconds)
 
@@ -251,6 +252,7 @@ def kill(mutants: list[Mutant], table: Reached, args: argparse.Namespace) -> Res
         for copy in pool.map(lambda number: _Copy(number, ends), range(args.jobs)):
             idle.put(copy)
         try:
+            _require_sound(table, idle)
             for _ in range(3):  # a killer that fails without the mutant sends mutants back
                 left = [mutant for mutant in mutants if mutant.key not in results.findings]
                 left = left[: args.count]
@@ -261,6 +263,15 @@ def kill(mutants: list[Mutant], table: Reached, args: argparse.Namespace) -> Res
             while not idle.empty():
                 shutil.rmtree(idle.get().folder, ignore_errors=True)
     return results
+
+
+def _require_sound(table: Reached, idle: Queue[_Copy]) -> None:
+    """Stop where a test does not even pass on the source as it is."""
+    copy = idle.get()
+    run = copy.run([min((t for t in table.tests if t.outcome == "passed"), key=lambda t: t.name)])
+    idle.put(copy)
+    if run.test is not None or run.tests != 1:
+        raise SystemExit("tests do not run in a copy of the repository: is PYTHONPATH complete?")
 
 
 def _is_over(ends: float | None) -> bool:
