@@ -83,7 +83,7 @@ def on_shim(name: str, place: Path, reach: int = 1 << 30) -> Path:
 
 
 @needs_compilers
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(5)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_cuda_on_the_shim(name: str, tmp_path: Path) -> None:
     program = on_shim(name, translated(name, tmp_path))

@@ -158,6 +158,7 @@ def _tensor_steps(window: int) -> tuple[Step, ...]:
     )
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("window", [6, 3, 2] if in_all() else [6, 2])
 def test_boxes_of_all_cores(window: int) -> None:
     inner = "l_t_2" if window < 6 else "l_t"

@@ -85,6 +85,7 @@ def emulated(
 
 
 @needs_compiler
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(("name", "machine", "extents"), drawn(CASES, 5))
 def test_results_to_the_bit(
     name: str, machine: str, extents: tuple[int, ...], tmp_path: Path

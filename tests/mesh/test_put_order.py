@@ -121,6 +121,7 @@ def run(wanted: Program, nest: LoopNest, monkeypatch: pytest.MonkeyPatch) -> Ord
     return order
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("name", drawn(NAMES, 7))
 def test_gets_come_after_puts(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert run(source(name), lowered(name), monkeypatch).early == []

@@ -91,6 +91,7 @@ def test_integers_that_are_wider_have_no_lanes_beside() -> None:
     assert not lanes(default_plan(program(text), machine("skylake-avx512"))[0])
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("text", [False, True])
 def test_lanes_of_many_statements_are_tried_first(text: bool) -> None:
     chosen = choose_plan(program(MANY), machine("skylake-avx512"), 1, text=text)

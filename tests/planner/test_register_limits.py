@@ -52,7 +52,7 @@ for (int i = 0; i < n; i++) for (int j = 0; j < n; j++)
 #pragma endscop
 }
 """
-SOURCES = {"paths": PATHS, "product": PRODUCT, "sweep": SWEEP}
+SOURCES = {"product": PRODUCT, "paths": PATHS, "sweep": SWEEP}
 SM_90 = load_gpu("sm_90")
 
 
@@ -77,7 +77,7 @@ def arrays(name: str, n: int) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.skipif(not has_compiler(), reason="there is no C++ compiler")
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("name", SOURCES)
 def test_results_without_privatisation_are_equal(name: str) -> None:
     n = 70 if name == "paths" else 37  # of paths more than a panel

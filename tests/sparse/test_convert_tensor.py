@@ -120,6 +120,7 @@ def test_indices_are_as_narrow_as_they_may() -> None:
 HUGE = 10**9
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("shape", [(HUGE, HUGE), (HUGE, 7), (7, HUGE)])
 def test_wide_dimensions(shape: tuple[int, int]) -> None:
     """Work and memory follow the entries, not the sizes."""

@@ -151,6 +151,7 @@ def test_the_sparse_operand_may_stand_anywhere(format: str) -> None:
     np.testing.assert_allclose(einsum("ii", tensor), np.trace(dense))
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("format", FORMATS_3D)
 def test_tensors(format: str) -> None:
     dense = pattern((4, 5, 6), 10, 0.2).astype(np.float64)
