@@ -259,7 +259,7 @@ def test_einsum(
 
 
 @needs_compiler
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("dtype", COMPLEX)
 @pytest.mark.parametrize("call", ["types that meet", "factors", "in place"])
 def test_other_calls(api: FakeApi, dtype: DType, call: str) -> None:

@@ -70,6 +70,7 @@ def test_what_nobody_reads_is_not_moved() -> None:
     assert names(guards[0].cond) >= {"nr", "nq"}
 
 
+@pytest.mark.only_in_all("the loops of tests/mesh/test_overlap_boxes.py on the emulator once more")
 @pytest.mark.skipif(system_compiler() is None, reason="there is no C compiler")
 @pytest.mark.parametrize("machine", drawn(["sw26010", "sw26010pro", "small"], 3))
 def test_doitgen_on_the_emulator(machine: str, tmp_path: Path) -> None:

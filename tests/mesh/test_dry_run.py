@@ -142,6 +142,7 @@ int main(void) { convolve(); return 0; }
 """
 
 
+@pytest.mark.only_in_all("the requests of one more emulated run")
 @needs_compiler
 def test_requests_of_boxes_of_four_dimensions(tmp_path: Path) -> None:
     """Whole windows of weights lie one behind another: a request for each box of them."""

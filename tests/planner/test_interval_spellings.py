@@ -138,7 +138,7 @@ def test_numbers(number: int, name: str, loops: str, machine: str) -> None:
         results = [x.copy() for _ in (plain, *quick)]
         for function, into in zip((plain, *quick), results, strict=True):
             function(n, *(ctypes.c_void_p(a.ctypes.data) for a in (into, w)))
-        if in_all() or n > 13:  # a call plans anew for small sizes
+        if in_all() or n > 64:  # a call plans anew for small sizes
             code(n, x, w)
             results.append(x)
         for found in results[1:]:

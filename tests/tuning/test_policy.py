@@ -377,6 +377,7 @@ def test_policies_are_read_as_they_were_written(policy: Policy, tmp_path: Path) 
         read_policy(tmp_path / "none.npz")
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("changed", "said"),
     [

@@ -81,6 +81,7 @@ def test_gathering_in_parts_keeps_value_numbers(dtype: str, value: str) -> None:
     assert same(source, lowered(source, PartialSums("S0", "i", 4)), {"n": 11})
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("first", "second"),
     [
