@@ -74,6 +74,7 @@ def test_the_meaning_of_times_for_all_pairs(name: str, dtype: str) -> None:
     np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(("name", "dtype"), BYTES)
 def test_laws_for_all_triples(name: str, dtype: str) -> None:
     """The laws that semirings/distributive states, for every x, y and z they are stated for."""

@@ -75,6 +75,7 @@ def test_parts_have_the_same_results(name: str, n: int) -> None:
         assert np.array_equal(x, y)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("size", ["n", "1000"])
 def test_no_guard_is_left_inside(name: str, size: str) -> None:

@@ -77,6 +77,7 @@ def lanes(steps: object) -> list[OuterVectors]:
     return [step for step in steps if isinstance(step, OuterVectors)]  # type: ignore[attr-defined]
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("kind", ["float", "double"])
 @pytest.mark.parametrize("name", ["neoverse-n1", "skylake-avx512"])
 def test_conditions_and_counts_are_lanes(name: str, kind: str) -> None:

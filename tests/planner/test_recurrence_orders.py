@@ -96,6 +96,7 @@ def test_statements_of_different_depth_share_a_loop(*, parallel: bool) -> None:
     assert all(len(s.shape) <= 1 for s in kept)  # a row of sums
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     "update",
     [

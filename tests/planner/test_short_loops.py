@@ -220,6 +220,7 @@ def check_results(code: dict[str, Any], n: int, m: int) -> None:
     assert np.array_equal(colours, np.trunc(sums / 7).astype(np.int64).astype(np.uint8))
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(("wide", "is_taken"), [(8, True), (4, True), (7, False), (3, False)])
 def test_loops_that_fill_vectors_need_not_be_long(wide: int, is_taken: bool) -> None:
     (program,) = parse_c(BLOCKS.format(wide=wide))
