@@ -89,7 +89,7 @@ def test_the_code_of_the_guide_prints_reports(
     assert "stage fill_" in out
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(5)
 @pytest.mark.parametrize(
     "page",
     [
@@ -133,7 +133,7 @@ def test_every_claim_is_in_the_page() -> None:
     assert {obligation.name for obligation in report.obligations} <= named
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(5)
 @pytest.mark.parametrize(
     ("name", "said"),
     [

@@ -111,7 +111,7 @@ EINSUMS = (
 )
 
 
-@pytest.mark.drawn(6)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(("text", "terms", "sizes"), EINSUMS)
 def test_result_is_that_of_the_host(
     api: FakeApi, text: str, terms: str, sizes: tuple[int, ...]
@@ -137,7 +137,7 @@ KINDS = (
 )
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize(("dtype", "ring"), KINDS)
 def test_types_and_semirings(api: FakeApi, dtype: str, ring: str) -> None:
     hosts = [numbers((20, 16), dtype), numbers((16, 24), dtype)]

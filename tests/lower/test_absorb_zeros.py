@@ -55,6 +55,7 @@ OTHERS = {
 }
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_values_and_elements_are_stored(name: str) -> None:
     source, nest = cleared(OTHERS[name])

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from drawn import HUNTS
+from drawn import HUNTS, in_all
 from loopwright.runtime.disk_cache import DiskCache, Entry
 from needed_tools import NO_COMPILER, has_compiler
 from outside.campaigns.campaign import (
@@ -61,6 +61,8 @@ CASES = {
     "market_texts": (1, 20),
     "frostt_texts": (1, 20),
 }
+if not in_all():
+    CASES |= {"einsums": (1, 16), "sparse_formats": (1, 4), "scalar_programs": (1, 12)}
 if HUNTS:
     CASES = {name: (20 * groups, cases) for name, (groups, cases) in CASES.items()}
 GROUPS = [(name, group) for name, (groups, _) in CASES.items() for group in range(groups)]

@@ -176,6 +176,7 @@ KINDS = (
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no nvcc")
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("arch", "kind"), drawn([("sm_80", KINDS[0]), *(("sm_90", kind) for kind in KINDS)], 4)
 )
