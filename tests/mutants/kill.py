@@ -18,7 +18,7 @@ from queue import Queue
 from threading import Lock
 
 from .mutant import Finding, Mutant
-from .processes import CHOSEN, LOG, end_group, environment
+from .processes import CHOSEN, JOB, LOG, end_group, environment
 from .reached import ROOT, SOURCE, Reached, TestRun
 
 __all__ = ["Results", "add_arguments", "batches", "kill", "ordered"]
@@ -164,12 +164,13 @@ class _Copy:
         given = {
             CHOSEN: str(chosen),
             LOG: str(log),
+            JOB: str(self._number),
             "PYTHONPATH": os.pathsep.join(paths),
             "TMPDIR": str(scratch / "tmp"),
             "XDG_CACHE_HOME": str(scratch / "caches"),
         }
         process = subprocess.Popen(
-            ["taskset", "-c", self._cores(), *command],
+            command,
             cwd=self.root,
             env=environment() | given,
             start_new_session=True,
@@ -185,10 +186,6 @@ class _Copy:
         events = [json.loads(line) for line in lines if line.endswith("]")]  # none cut off
         shutil.rmtree(scratch, ignore_errors=True)
         return _read(events, code, seconds)
-
-    def _cores(self) -> str:
-        cores = sorted(os.sched_getaffinity(0))
-        return f"{cores[self._number % len(cores)]},{cores[(self._number + 1) % len(cores)]}"
 
     def _end(self, process: subprocess.Popen[bytes]) -> tuple[int, float]:
         """Wait for the end of a process; return its status and its processor seconds."""
