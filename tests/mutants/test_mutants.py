@@ -15,9 +15,10 @@ import pytest
 from mutants.at_start.line_events import FILES, index_of
 from mutants.candidates import KINDS, candidates
 from mutants.draw import quotas
-from mutants.kill import Results, batches, ordered
+from mutants.kill import Results, batches, ordered, run_of
 from mutants.mutant import MISCOMPILES, MUTANTS, Mutant, read_mutants, write_mutants
-from mutants.reached import SOURCE, Reached, TestRun, package_of
+from mutants.processes import CHOSEN, JOB, LOG
+from mutants.reached import ROOT, SOURCE, Reached, TestRun, package_of
 from mutations.miscompiles import MISCOMPILES as SEEDED
 
 TEXT = '''"""Words of a module: 1 < 2."""
@@ -169,6 +170,39 @@ def test_results_are_read_again_and_unsteady_killers_count_no_more(tmp_path: Pat
 def test_mutants_are_written_and_read(tmp_path: Path) -> None:
     write_mutants(tmp_path / "m.json", [MUTANT])
     assert read_mutants(tmp_path / "m.json") == [MUTANT]
+
+
+@pytest.mark.parametrize(
+    ("body", "how", "ended"),
+    [
+        ("assert False", "failed", 2),
+        ("os._exit(3)", "crashed", 1),
+        ("assert True", "survived", 3),
+        ("pass\n    return (", "not collected", 0),
+    ],
+)
+def test_chosen_tests_run_in_order_until_one_fails(
+    body: str, how: str, ended: int, tmp_path: Path
+) -> None:
+    text = "import os\ndef test_a(): pass\ndef test_b():\n    {}\ndef test_c(): pass\n"
+    (tmp_path / "test_few.py").write_text(text.format(body))
+    order = [f"test_few.py::test_{letter}" for letter in "cba"]
+    (tmp_path / "chosen.json").write_text(json.dumps(dict.fromkeys(order, 0.1)))
+    log = tmp_path / "log"
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
+    command += ["-p", "tests.mutants.chosen", "-c", os.devnull, "--rootdir", str(tmp_path)]
+    given = {CHOSEN: str(tmp_path / "chosen.json"), LOG: str(log), JOB: "0"}
+    given |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    done = subprocess.run(
+        [*command, str(tmp_path / "test_few.py")],
+        cwd=ROOT, env=os.environ | given, capture_output=True,
+    )  # fmt: skip
+    events = [json.loads(line) for line in log.read_text().splitlines()]
+    begun = [name for event, name in events if event == "begun"]
+    assert begun == order[: len(begun)]
+    run = run_of(events, done.returncode, 0.0)
+    blamed = {"survived": None, "not collected": "test_few.py"}.get(how, order[1])
+    assert (run.how, run.test, run.tests) == (how, blamed, ended)
 
 
 def test_lines_of_a_process_and_its_children_are_noted(tmp_path: Path) -> None:
