@@ -59,9 +59,8 @@ class _Change:
 
 def candidates(file: str, source: str) -> Iterator[Mutant]:
     """Yield the faults of a file in the order of its text, each at a place found by its text."""
-    tree = ast.parse(source)
     lines = source.split("\n")
-    for function in functions(source, tree):
+    for function in functions(source):
         text = "\n" + source[function.start : function.end]
         for change in _changes(function):
             (first, at), (last, end) = change.start, change.end

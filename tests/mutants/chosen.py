@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from .processes import CHOSEN, LOG
+from .processes import CHOSEN, JOB, LOG, take_two_cores
 
 HANGS, TIMES = 60.0, 20.0  # seconds, and multiples of what a test usually takes
 MEMORY = 24 << 30  # bytes that a process with a fault may allocate
@@ -60,6 +60,7 @@ class Chosen:
 
 def pytest_configure(config: pytest.Config) -> None:
     seconds: dict[str, Any] = json.loads(Path(os.environ[CHOSEN]).read_text(encoding="utf-8"))
+    take_two_cores(int(os.environ[JOB]))
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
     faulthandler.dump_traceback_later(4 * HANGS, exit=True)  # an import that never ends
     config.pluginmanager.register(Chosen(seconds, Path(os.environ[LOG])))

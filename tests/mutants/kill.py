@@ -18,10 +18,10 @@ from queue import Queue
 from threading import Lock
 
 from .mutant import Finding, Mutant
-from .processes import CHOSEN, LOG, end_group, environment
+from .processes import CHOSEN, JOB, LOG, end_group, environment
 from .reached import ROOT, SOURCE, Reached, TestRun
 
-__all__ = ["Results", "add_arguments", "batches", "kill", "ordered"]
+__all__ = ["Results", "Run", "add_arguments", "batches", "kill", "ordered", "run_of"]
 
 FILE_SECONDS = 0.12  # processor seconds to import a file of tests
 BATCHES = (5.0, 25.0)  # seconds of the first processes, of which most mutants need no more
@@ -123,7 +123,7 @@ def _by_file(tests: list[TestRun]) -> list[TestRun]:
 
 
 @dataclass(frozen=True)
-class _Run:
+class Run:
     """What one process did."""
 
     test: str | None  # that failed
@@ -148,7 +148,7 @@ class _Copy:
         for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
             compiled.unlink()
 
-    def run(self, tests: list[TestRun]) -> _Run:
+    def run(self, tests: list[TestRun]) -> Run:
         """Run tests until one fails."""
         scratch = Path(tempfile.mkdtemp(dir=self.folder))
         chosen, log = scratch / "chosen.json", scratch / "log"
@@ -164,12 +164,13 @@ class _Copy:
         given = {
             CHOSEN: str(chosen),
             LOG: str(log),
+            JOB: str(self._number),
             "PYTHONPATH": os.pathsep.join(paths),
             "TMPDIR": str(scratch / "tmp"),
             "XDG_CACHE_HOME": str(scratch / "caches"),
         }
         process = subprocess.Popen(
-            ["taskset", "-c", self._cores(), *command],
+            command,
             cwd=self.root,
             env=environment() | given,
             start_new_session=True,
@@ -184,11 +185,7 @@ class _Copy:
         lines = log.read_text(encoding="utf-8").splitlines()
         events = [json.loads(line) for line in lines if line.endswith("]")]  # none cut off
         shutil.rmtree(scratch, ignore_errors=True)
-        return _read(events, code, seconds)
-
-    def _cores(self) -> str:
-        cores = sorted(os.sched_getaffinity(0))
-        return f"{cores[self._number % len(cores)]},{cores[(self._number + 1) % len(cores)]}"
+        return run_of(events, code, seconds)
 
     def _end(self, process: subprocess.Popen[bytes]) -> tuple[int, float]:
         """Wait for the end of a process; return its status and its processor seconds."""
@@ -202,18 +199,18 @@ class _Copy:
             time.sleep(0.05)
 
 
-def _read(events: list[list[str]], code: int, seconds: float) -> _Run:
+def run_of(events: list[list[str]], code: int, seconds: float) -> Run:
     """Return what the log of a process says."""
     done = sum(event == "ended" for event, _ in events)
     for event, name in events:
         if event in ("failed", "not collected"):
-            return _Run(name, event, done, seconds)
+            return Run(name, event, done, seconds)
     if events and events[-1][0] == "begun":
         how = "timed out" if code == 1 else "crashed"
-        return _Run(events[-1][1], how, done, seconds)
+        return Run(events[-1][1], how, done, seconds)
     if not events and code != 0:
-        return _Run("collection", "not collected", 0, seconds)
-    return _Run(None, "survived", done, seconds)
+        return Run("collection", "not collected", 0, seconds)
+    return Run(None, "survived", done, seconds)
 
 
 def _find(

@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 __all__ = ["Finding", "Function", "Mutant", "functions", "read_mutants", "write_mutants"]
@@ -86,12 +87,16 @@ class Function:
     end: int
 
 
-def functions(source: str, tree: ast.Module | None = None) -> Iterator[Function]:
-    """Yield the module and every function in it, by qualified names."""
+@lru_cache(maxsize=4)
+def functions(source: str) -> tuple[Function, ...]:
+    """Return the module and every function in it, by qualified names."""
+    return tuple(_functions(source, ast.parse(source)))
+
+
+def _functions(source: str, tree: ast.Module) -> Iterator[Function]:
     offsets = [0]
     for line in source.splitlines(keepends=True):
         offsets.append(offsets[-1] + len(line))
-    tree = ast.parse(source) if tree is None else tree
     yield Function("", tree, 0, len(source))
 
     def inside(node: ast.AST, prefix: str) -> Iterator[Function]:

@@ -11,6 +11,7 @@ from contextlib import suppress
 RECORDS = "MUTANTS_RECORDS"  # a folder in which each process writes records of its tests
 DONE = "MUTANTS_DONE"  # a JSON list of the tests that are recorded already
 CHOSEN = "MUTANTS_CHOSEN"  # a JSON list of tests with their seconds, in the order to run them
+JOB = "MUTANTS_JOB"  # the number of the job, which decides on its cores
 LOG = "MUTANTS_LOG"  # a file for the outcome of each of them
 
 

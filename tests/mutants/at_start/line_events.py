@@ -52,8 +52,9 @@ class LineEvents:
         """Note lines in a file of as many bytes, also those noted so far."""
         with open(path, "r+b") as file:
             mapped = mmap.mmap(file.fileno(), 0)
-        for position in (at for at, is_hit in enumerate(self.hits) if is_hit):
-            mapped[position] = 1
+        for position, is_hit in enumerate(bytes(self.hits)):
+            if is_hit:
+                mapped[position] = 1
         self.hits = mapped
 
     def begin(self):
@@ -95,6 +96,7 @@ class LineEvents:
         if start is None or frame.f_code in self._seen:
             return None
         lines = {number for _, _, number in frame.f_code.co_lines() if number}
+        lines.discard(frame.f_code.co_firstlineno)
 
         def traced(frame, event, argument):
             if event == "line":
@@ -104,4 +106,4 @@ class LineEvents:
                 self._seen.add(frame.f_code)
             return traced
 
-        return traced(frame, "line", None)
+        return traced
