@@ -49,6 +49,7 @@ CASES = {
     "mesh_programs": (1, 2),
     "path_problems": (1, 8),
     "scalar_programs": (1, 24),
+    "tiled_nests": (1, 8),
     "pointer_programs": (1, 4),
     "operator_types": (1, 6),
     "c_types": (1, 6),

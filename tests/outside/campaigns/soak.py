@@ -36,6 +36,7 @@ from outside.campaigns import (
     scalar_programs,
     sparse_formats,
     tensor_programs,
+    tiled_nests,
 )
 from outside.campaigns.campaign import REGRESSIONS, Campaign, Case, Verdict, judge, save, shrunk
 
@@ -48,6 +49,7 @@ MAKERS = {
     "mesh_programs": mesh_programs.campaign,
     "path_problems": path_problems.campaign,
     "scalar_programs": scalar_programs.campaign,
+    "tiled_nests": tiled_nests.campaign,
     "pointer_programs": pointer_programs.campaign,
     "operator_types": operator_types.campaign,
     "resource_faults": resource_faults.campaign,
