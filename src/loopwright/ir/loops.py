@@ -27,6 +27,8 @@ __all__ = [
     "Copy",
     "For",
     "If",
+    "LabelledBlock",
+    "Leave",
     "Let",
     "LoopNest",
     "Mark",
@@ -137,6 +139,24 @@ class If:
     cond: Expr
     body: Stmt
     orelse: Stmt | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledBlock:
+    """The statements of `body`, which a Leave inside ends early."""
+
+    name: str
+    body: Stmt
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """Continue behind the enclosing scope of this name.
+
+    The loops between the scope and this statement are serial.
+    """
+
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,6 +329,8 @@ Stmt: TypeAlias = (
     Block
     | For
     | If
+    | LabelledBlock
+    | Leave
     | Let
     | Store
     | Alloc
@@ -339,6 +361,7 @@ class LoopNest:
     body: Stmt
     leave_to_llvm: bool = False
     reassoc: bool = False  # updates `x = x + e` of floats may happen in another order
+    has_many_loops: bool = False  # with leave_to_llvm: quick compilation counts for more than speed
     fuses: bool = True  # with leave_to_llvm: a product and the sum it is written in round once
     vector_bits: int = 0  # of vectors that LLVM makes of loops; 0: what it takes by itself
     of_one_vector: frozenset[str] = frozenset()  # loops in which LLVM takes one at a time

@@ -38,6 +38,8 @@ from loopwright.ir.loops import (
     Copy,
     For,
     If,
+    LabelledBlock,
+    Leave,
     Let,
     LoopNest,
     MeshBroadcast,
@@ -136,7 +138,9 @@ class _Numbering:
                 return replace(stmt, buffer=_of_numbers(buffer), body=down(body))
             case Copy() | MeshBroadcast() | MeshMessage() | Commit() | Wait() | Barrier():
                 return stmt
-            case Prefetch() | WarpMma():
+            case LabelledBlock(body=body):
+                return replace(stmt, body=down(body))
+            case Prefetch() | WarpMma() | Leave():
                 return stmt
             case _:
                 assert_never(stmt)

@@ -50,6 +50,8 @@ from loopwright.ir.loops import (
     Copy,
     For,
     If,
+    LabelledBlock,
+    Leave,
     Let,
     LoopNest,
     Mark,
@@ -229,6 +231,11 @@ class CPrinter:
                 self.scopes.pragma(self.dialect.wait.format(pending=pending))
             case Barrier():
                 self.scopes.pragma(self.dialect.barrier)
+            case LabelledBlock(name=name, body=inner):
+                self.statement(inner)
+                self.lines.add(f"{name}: ;")
+            case Leave(name=name):
+                self.lines.add(f"goto {name};")
             case WarpMma():
                 self._mma(stmt)
             case Prefetch() if self.dialect.is_device:

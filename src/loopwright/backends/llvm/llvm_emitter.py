@@ -11,11 +11,12 @@ are optimised by its whole pipeline, with metadata on loops and aliases (llvm_me
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import assert_never
 
+from loopwright.backends.llvm import llvm_arena as arena
 from loopwright.backends.llvm import llvm_bounds_check as check
 from loopwright.backends.llvm import llvm_memory as memory
 from loopwright.backends.llvm.llvm_builder import Flag, SSAValue, int_literal, plain_name
@@ -26,7 +27,7 @@ from loopwright.backends.llvm.llvm_metadata import Metadata, fast_math_flags, is
 from loopwright.backends.llvm.llvm_narrow import NarrowUses, hidden_narrowing
 from loopwright.backends.llvm.llvm_procedures import (
     Invocation,
-    Procedure,
+    OutlinedLoop,
     declaration,
     invoke,
     open_arguments,
@@ -53,6 +54,8 @@ from loopwright.ir.loops import (
     Copy,
     For,
     If,
+    LabelledBlock,
+    Leave,
     Let,
     LoopNest,
     Mark,
@@ -71,7 +74,6 @@ from loopwright.ir.visit import (
     constant_trips,
     loads,
     loop_depth,
-    names,
     rebuild,
     statements,
     substitute,
@@ -81,7 +83,6 @@ from loopwright.memo import IdentityMap
 
 __all__ = ["emit_module"]
 
-_ARENA_ALIGN = 128  # scratch buffers start on cache-line pairs
 # LLVM's work on loop variables grows exponentially with the loops around them: where there are
 # more, it is asked not to optimise.
 _MOST_LOOPS = 16
@@ -132,11 +133,14 @@ def _with_procedures(
         heads.append(declaration(name, procedure))
         own.update(written.code.declarations)
     text = "\n".join([*{**declared, **own}, *texts, *parts])
-    leave_to_llvm = kernel.nest.leave_to_llvm
+    leave_to_llvm, has_many = kernel.nest.leave_to_llvm, kernel.nest.has_many_loops
     if not texts:
-        return text, (CodeUnit(text, leave_to_llvm),)
+        return text, (CodeUnit(text, leave_to_llvm, has_many),)
     calling, explicit = "\n".join([*declared, *heads, *parts]), "\n".join([*own, *texts])
-    return text, (CodeUnit(calling, leave_to_llvm), CodeUnit(explicit, leave_to_llvm=False))
+    return text, (
+        CodeUnit(calling, leave_to_llvm, has_many),
+        CodeUnit(explicit, leave_to_llvm=False),
+    )
 
 
 def _attributes(nest: LoopNest) -> str:
@@ -162,8 +166,9 @@ class _Emitter:
         self.code = self.values.code
         self.nest = nest
         self.outlined: IdentityMap[For, Invocation] = IdentityMap()  # loops that are procedures
-        self.procedures: dict[Procedure, str] = {}  # those invoked so far, and their names
+        self.procedures: dict[OutlinedLoop, str] = {}  # those invoked so far, and their names
         self.checked = checked  # buffers whose accesses are checked, in the order of their numbers
+        self.ends: dict[str, str] = {}  # labels behind the open scopes
         self.arena: IdentityMap[Alloc, memory.PointerBuffer] = IdentityMap()
         self.claims = False  # threads claim pieces of parallel loops; else they have fixed shares
         usual = 256 if "avx2" in features else 128
@@ -208,7 +213,7 @@ class _Emitter:
         head += f", {arguments})" if arguments else ")"
         return self._closed(head, _attributes(self.nest))
 
-    def procedure(self, procedure: Procedure) -> str:
+    def procedure(self, procedure: OutlinedLoop) -> str:
         arguments = open_arguments(procedure, self.values)
         self.statement(procedure.body)
         return self._closed(f"define hidden void @{self.nest.name}({arguments})")
@@ -233,8 +238,10 @@ class _Emitter:
     def size_function(self, space: Space, suffix: str) -> str:
         self._open_scalars()
         total = SSAValue("0", INT64)
-        for alloc in self._arena_allocs(space):
-            total = memory.index_binary(self.code, "add", total, self._bytes(alloc))
+        for alloc in arena.allocations(self.nest, space):
+            total = memory.index_binary(
+                self.code, "add", total, arena.size(self.values, alloc, self.nest)
+            )
         self.code.effect(f"ret i64 {total.text}")
         head = f"define i64 @{self.nest.name}_{suffix}(ptr %launch) nounwind {{"
         return "\n".join([head, "entry:", *self.code.lines, "}"])
@@ -253,39 +260,9 @@ class _Emitter:
                 found = hidden_narrowing(self.code, self.values.scope[name], dtype)
                 self.values.narrow[name, dtype] = found
 
-    def _arena_allocs(self, space: Space) -> Iterator[Alloc]:
-        for stmt in statements(self.nest.body):
-            if isinstance(stmt, Alloc) and stmt.buffer.space is space:
-                yield stmt
-
-    def _bytes(self, alloc: Alloc) -> SSAValue:
-        """Bytes of an arena buffer, rounded up to whole cache lines."""
-        used = set().union(*map(names, (*alloc.shape, *alloc.buffer.strides)))
-        if not used <= set(self.nest.scalars):
-            raise InternalError(f"the size of '{alloc.buffer.name}' is not known at the launch")
-        size = memory.index_binary(
-            self.code, "mul", self._reach(alloc), SSAValue(str(alloc.buffer.dtype.bytes), INT64)
-        )
-        size = memory.index_binary(self.code, "add", size, SSAValue(str(_ARENA_ALIGN - 1), INT64))
-        found = int_literal(size)
-        if found is not None:
-            return SSAValue(str(max(found, 0) // _ARENA_ALIGN * _ARENA_ALIGN), INT64)
-        some = self.code.call("i64", "llvm.smax.i64", size, SSAValue("0", INT64))
-        return SSAValue(self.code.emit(f"and i64 {some}, {-_ARENA_ALIGN}"), INT64)
-
-    def _reach(self, alloc: Alloc) -> SSAValue:
-        """Elements from the first to the last of a buffer, with the gaps between them."""
-        total = SSAValue("1", INT64)
-        for extent, stride in zip(alloc.shape, alloc.buffer.strides, strict=True):
-            far = memory.index_binary(
-                self.code, "mul", self.values.index(extent - 1), self.values.index(stride)
-            )
-            total = memory.index_binary(self.code, "add", total, far)
-        return total
-
     def _open_arena(self, space: Space, word: int) -> None:
         """Assign every arena buffer its address; all sizes depend on kernel arguments only."""
-        allocs = list(self._arena_allocs(space))
+        allocs = list(arena.allocations(self.nest, space))
         if not allocs:
             return
         slot = self.code.emit(f"getelementptr i64, ptr %team, i64 {word}")
@@ -304,7 +281,9 @@ class _Emitter:
             self.arena[alloc] = memory.PointerBuffer(
                 base, alloc.buffer.dtype, tags, planes=alloc.buffer.planes
             )
-            base = self.code.emit(f"getelementptr i8, ptr {base}, {self._bytes(alloc)}")
+            base = self.code.emit(
+                f"getelementptr i8, ptr {base}, {arena.size(self.values, alloc, self.nest)}"
+            )
 
     # -- statements -----------------------------------------------------------------------------
 
@@ -326,6 +305,11 @@ class _Emitter:
                 self._loop(stmt)
             case If():
                 self._branch(stmt)
+            case LabelledBlock():
+                self._scope(stmt)
+            case Leave(name=name):
+                self.code.branch(self.ends[name])
+                self.code.start(self.code.label("behind."))  # which nothing reaches
             case Let():
                 self._let(stmt)
             case Store(buffer=name, index=index, value=value):
@@ -474,6 +458,17 @@ class _Emitter:
             return None
         return Innermost(loop.var, start, frozenset(self.values.scope))
 
+    def _scope(self, stmt: LabelledBlock) -> None:
+        code, end = self.code, self.code.label(f"{stmt.name}.end.")
+        self.ends[stmt.name] = end
+        # What stands behind a Leave does not run in every iteration of the loops around.
+        innermost, self.values.innermost = self.values.innermost, None
+        with code.scope():
+            self.statement(stmt.body)
+        self.values.innermost = innermost
+        code.branch(end)
+        code.start(end)
+
     def _let(self, stmt: Let) -> None:
         value = stmt.value
         if self.values.varies(value) and value.dtype == INT64 and not loads(value):
@@ -585,7 +580,7 @@ class _Emitter:
         if stmt in self.arena:
             return self.arena[stmt]
         shape = [int_literal(self.values.index(x)) for x in stmt.shape]
-        reach = int_literal(self._reach(stmt))
+        reach = int_literal(arena.reach(self.values, stmt))
         if None in shape or reach is None:
             raise InternalError(f"buffer '{buffer.name}' needs a constant shape")
         match buffer.space:
