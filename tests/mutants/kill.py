@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--minutes", type=float, help="after which the rest is left to a later run")
     parser.add_argument("--seconds", type=float, default=120, help="of processors, for each mutant")
     parser.add_argument("--results", type=Path, default=ROOT / ".mutants" / "results.jsonl")
-    parser.add_argument("--count", type=int, help="mutants, the first of those that are left")
+    parser.add_argument("--count", type=int, help="mutants; 0: only take over the results")
 
 
 class Results:
@@ -244,6 +244,8 @@ def kill(mutants: list[Mutant], table: Reached, args: argparse.Namespace) -> Res
         raise SystemExit(f"run `coverage` again, the source has changed since: {files}")
     ends = time.monotonic() + args.minutes * 60 if args.minutes else None
     results = Results(args.results)
+    if args.count == 0:
+        return results
     with ThreadPoolExecutor(args.jobs) as pool:
         idle: Queue[_Copy] = Queue()
         for copy in pool.map(lambda number: _Copy(number, ends), range(args.jobs)):

@@ -253,3 +253,13 @@ def test_every_miscompile_stands_in_the_source() -> None:
     for mutant in LISTS["miscompiles"]:
         text = (SOURCE / mutant.file).read_text(encoding="utf-8")
         assert mutant.lines(text) is not None, mutant.name
+
+
+def test_every_miscompile_is_killed_by_a_test_that_does_not_know_of_it() -> None:
+    """Where the test is gone: `python -m tests.mutants kill` looks for another one."""
+    for mutant in LISTS["miscompiles"]:
+        assert mutant.finding is not None
+        assert mutant.finding.killed_by is not None, mutant.name
+        file = mutant.finding.killed_by.split("::")[0]
+        assert not file.startswith(("tests/mutations/", "tests/mutants/")), mutant.name
+        assert (ROOT / file).exists(), mutant.name
