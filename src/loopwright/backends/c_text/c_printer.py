@@ -233,9 +233,9 @@ class CPrinter:
                 self.scopes.pragma(self.dialect.barrier)
             case LabelledBlock(name=name, body=inner):
                 self.statement(inner)
-                self.lines.add(f"{name}: ;")
+                self.lines.add(f"{name.replace('.', '_')}: ;")
             case Leave(name=name):
-                self.lines.add(f"goto {name};")
+                self.lines.add(f"goto {name.replace('.', '_')};")
             case WarpMma():
                 self._mma(stmt)
             case Prefetch() if self.dialect.is_device:
