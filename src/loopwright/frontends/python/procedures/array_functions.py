@@ -131,6 +131,18 @@ class ArrayFunctions:
         value = values if kind == INT64 else Cast(values, kind)
         return ArrayValue(value, (normal(count),))
 
+    def grid(self, ends: Sequence[tuple[Expr, Expr]]) -> list[ArrayValue]:
+        """The index arrays of a box of integers, one for each axis."""
+        shape = []
+        for low, high in ends:
+            count = difference(high, low)
+            shape.append(count if self._build.holds(count) else count.max(Const(0)))
+        box, rank = tuple(shape), len(shape)
+        return [
+            ArrayValue(low + _index(rank - axis, box[axis]), box)
+            for axis, (low, _) in enumerate(ends)
+        ]
+
     def linspace(self, given: CallArguments) -> AnyValue:
         start, stop, num, dtype = given.bound("start", "stop", "num", "dtype", needed=2)
         assert start is not None

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from loopwright.frontends.python.procedures.abstract_values import AnyValue, ArrayValue
+from loopwright.frontends.python.procedures.abstract_values import (
+    AnyValue,
+    ArrayValue,
+    MaskedValue,
+)
 from loopwright.frontends.python.procedures.array_operations import (
     Elementwise,
     Operand,
@@ -12,7 +16,7 @@ from loopwright.frontends.python.procedures.array_operations import (
     plain,
 )
 from loopwright.frontends.python.procedures.building import Building
-from loopwright.frontends.python.procedures.subscripts import Item, Subscripts
+from loopwright.frontends.python.procedures.subscripts import Item, Subscripts, require_mask
 from loopwright.frontends.python.python_values import PyValue, convert
 from loopwright.frontends.refusal import Refusal
 from loopwright.ir.dtypes import FLOAT64, INT32, INT64, DType
@@ -155,12 +159,16 @@ class ArrayWrites:
 
     def _masked(self, array: ArrayValue, mask: ArrayValue, value: AnyValue) -> None:
         """`array[mask] = number`: every element is written, those outside with what they are."""
-        if isinstance(value, ArrayValue) and value.rank:
+        if isinstance(value, MaskedValue):
+            if value.mask.expr != mask.expr or value.mask.shape != mask.shape:
+                raise Refusal("LW181", "the masks of both sides differ", hint="name the mask")
+            value = value.array
+        elif isinstance(value, ArrayValue) and value.rank:
             hint = "np.where(mask, value, array)"
-            text = "writing an array by a mask is not compiled yet"
-            raise Refusal("LW181", text, hint=hint)
-        broadcast_shapes(self._build, [array.shape, mask.shape])
-        number = self._number(plain(value), array.dtype)
+            raise Refusal("LW181", "writing an array by a mask is not compiled yet", hint=hint)
+        require_mask(self._build, array, mask)
+        is_single = isinstance(value, PyValue)
+        number = self._number(plain(value), array.dtype, is_single=is_single)
         assert isinstance(array.expr, Load)
         self.whole(array, ArrayValue(Select(mask.expr, number, array.expr), array.shape))
 
