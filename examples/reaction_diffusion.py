@@ -70,15 +70,16 @@ def compare(side: int, steps: int) -> None:
         spent, found = timed(engine, side, steps)
         same = all(x.tobytes() == y.tobytes() for x, y in zip(found, expected, strict=True))
         bits = "the bits of NumPy" if same else "other bits than NumPy"
-        print(f"{name:11} {spent:8.3f} s, {seconds / spent:5.1f} x, first call {first:.2f} s, {bits}")
+        times = f"{spent:8.3f} s, {seconds / spent:5.1f} x, first call {first:.2f} s"
+        print(f"{name:11} {times}, {bits}")
 
 
-def animate(file: Path, side: int) -> None:
+def animate(file: Path, side: int, count: int = FRAMES) -> None:
     """Write v over time as an animated PNG."""
     advance = lw.jit(react)
     u, v = start(side)
     frames = []
-    for _ in range(FRAMES):
+    for _ in range(count):
         frames.append(np.clip(v / 0.4 * COLOURS, 0, COLOURS - 1).astype(np.uint8))
         advance(u, v, STEPS_PER_FRAME, 0.0545, 0.062)
     file.write_bytes(animated_png(frames, palette()))
