@@ -63,6 +63,7 @@ class TupleValue:
     """A tuple or list of values."""
 
     items: tuple[AnyValue, ...]
+    is_list: bool = False
 
     def __str__(self) -> str:
         return f"a tuple of {len(self.items)}"

@@ -136,7 +136,7 @@ class ValueReader:
             case MaskedValue():
                 return self.solid(value)
             case TupleValue(items=items):
-                return TupleValue(tuple(map(self.frozen, items)))
+                return TupleValue(tuple(map(self.frozen, items)), value.is_list)
             case _:
                 return value
 
@@ -200,7 +200,7 @@ class ValueReader:
             case ast.Name():
                 return self._name(node)
             case ast.Tuple(elts=elts) | ast.List(elts=elts):
-                return TupleValue(tuple(self.values(*elts)))
+                return TupleValue(tuple(self.values(*elts)), isinstance(node, ast.List))
             case ast.BinOp(left=left, op=op, right=right):
                 return self.operate(op, *self.values(left, right))
             case ast.UnaryOp(op=ast.Not()) | ast.BoolOp():
@@ -230,7 +230,7 @@ class ValueReader:
         if name is None:
             raise Refusal("LW122", f"{EXPRESSIONS[type(op)]} cannot be compiled")
         if isinstance(x, TupleValue) and isinstance(y, TupleValue) and name == "add":
-            return TupleValue((*x.items, *y.items))
+            return TupleValue((*x.items, *y.items), x.is_list)
         found = masked(lambda parts: self.elementwise.binary(name, *parts), (x, y))
         if found is not None:
             return found
