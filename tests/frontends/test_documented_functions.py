@@ -30,7 +30,8 @@ def listed() -> dict[str, list[str]]:
     """The names of each kind in the table."""
     section = PAGE.read_text(encoding="utf-8").partition("### Functions\n")[2].partition("\n#")[0]
     rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", section, re.MULTILINE)[2:]
-    return {kind: names.split(", ") for kind, names in rows}
+    words = (r"of (?:vectors|matrices)|;|,", " ")  # between names
+    return {kind: re.sub(*words, names).split() for kind, names in rows}
 
 
 def known(calls: dict[str, str]) -> set[str]:
