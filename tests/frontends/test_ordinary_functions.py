@@ -73,11 +73,9 @@ def bisection(a, b, tolerance):
 def sieve(n):
     is_prime = np.ones(n + 1, dtype=np.bool_)
     is_prime[:2] = False
-    i = 2
-    while i * i <= n:
+    for i in range(2, int(n**0.5) + 1):
         if is_prime[i]:
             is_prime[i * i :: i] = False
-        i += 1
     return is_prime
 
 
