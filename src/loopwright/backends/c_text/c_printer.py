@@ -26,7 +26,7 @@ from loopwright.backends.c_text.c_operations import Helper
 from loopwright.backends.c_text.c_scopes import Scopes, allocations, contiguous_buffers
 from loopwright.backends.c_text.c_subscripts import leave_to_estimate
 from loopwright.backends.c_text.c_sums import sum_of_parts, updated
-from loopwright.backends.c_text.c_syntax import ATOM, CText, NamesInUse, Width, as_identifier, c_type
+from loopwright.backends.c_text.c_syntax import ATOM, CText, NamesInUse, Width, c_type
 from loopwright.backends.c_text.c_vectors import (
     ReductionUpdate,
     VectorForms,
@@ -233,9 +233,9 @@ class CPrinter:
                 self.scopes.pragma(self.dialect.barrier)
             case LabelledBlock(name=name, body=inner):
                 self.statement(inner)
-                self.lines.add(f"{as_identifier(name)}: ;")
+                self.lines.add(f"{name.replace('.', '_')}: ;")
             case Leave(name=name):
-                self.lines.add(f"goto {as_identifier(name)};")
+                self.lines.add(f"goto {name.replace('.', '_')};")
             case WarpMma():
                 self._mma(stmt)
             case Prefetch() if self.dialect.is_device:
