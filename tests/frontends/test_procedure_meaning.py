@@ -323,12 +323,22 @@ def page_rank(src: Any, dst: Any, n: int) -> Any:
     return r, steps
 
 
+def listed(v: Any) -> Any:
+    w = [0.25, 0.5, 0.25]
+    out = np.zeros_like(v)
+    for i in range(1, len(v) - 1):
+        for k in range(3):
+            out[i] += w[k] * v[i + k - 1]
+    return out
+
+
 MORE: list[tuple[Callable[..., Any], tuple[Any, ...], str]] = [
     (exported, (V, 3), "trusting"),
     (exported, (V, 0), "python"),
     (rolled, (A, 2), "trusting"),
     (rolled, (A, -9), "trusting"),
     (sieve, (50,), "trusting"),
+    (listed, (V,), "trusting"),
     (prelude, (A, V), "trusting"),
     (prelude, (N, np.array([2, 1, 7, 7, 1], np.int8)), "trusting"),
     (prelude, (A, np.array([2, np.nan, 7, np.nan])), "trusting"),

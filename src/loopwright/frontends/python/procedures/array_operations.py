@@ -291,6 +291,12 @@ def _clip(x: PyValue, low: PyValue, high: PyValue) -> Value:
     return binary("min", binary("max", x, low), high)
 
 
+def _round(x: PyValue) -> Value:
+    if x.dtype.is_integer:
+        return x
+    return numpy_functions.call(np.rint, "np.round", [x])
+
+
 def _sign(x: PyValue) -> PyValue:
     if x.dtype == BOOL or x.dtype.is_complex:
         raise Refusal("LW103", f"'sign' is not compiled for {x}")
@@ -320,6 +326,8 @@ def _rows() -> dict[object, tuple[int, Callable[..., Value]]]:
         np.isinf: (1, lambda x: PyValue(Binary("eq", *_magnitude(x)))),
         np.isfinite: (1, lambda x: PyValue(Binary("lt", *_magnitude(x)))),
         np.sign: (1, _sign),
+        np.round: (1, _round),
+        np.around: (1, _round),
         np.clip: (3, _clip),
         np.left_shift: (2, lambda x, y: _shift("shl", x, y)),
         np.right_shift: (2, lambda x, y: _shift("shr", x, y)),

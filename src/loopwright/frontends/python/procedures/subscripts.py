@@ -115,10 +115,7 @@ class Subscripts:
             raise Refusal("LW114", "a boolean is used as a subscript", hint="0 or 1")
         build = self._build
         at = build.index(item, "the subscript")
-        if isinstance(at, Const):
-            is_negative = at.value < 0  # type: ignore[operator]
-        else:
-            is_negative = self._is_negative(at)
+        is_negative = self._is_negative(at)
         given = at
         if is_negative is None:
             at = build.define("at", Select(at < 0, at + extent, at))
@@ -182,7 +179,7 @@ class Subscripts:
             for x in (item.start, item.stop)
         ]
         if step == Const(1):
-            found = self._rising(*ends, extent)
+            found = self._rising(ends[0], ends[1], extent)
             if found is not None:
                 return *found, step
         elif ends == [None, None] and isinstance(step, Const):
