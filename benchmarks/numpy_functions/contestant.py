@@ -97,8 +97,11 @@ class Contestant:
             moved = flat
         return [_limit(one, change) for one, change in zip(flat, moved, strict=True)]
 
-    def judge(self, file: str) -> dict[str, Any]:
-        """Compare what the first call left with what is right."""
+    def judge(self, file: str, lenient: bool) -> dict[str, Any]:
+        """Compare what the first call left with what is right.
+
+        Where `lenient`, a function may return nothing if NumPy's returns arguments it has changed.
+        """
         with Path(file).open("rb") as stream:
             kept = pickle.load(stream)
         right, allowed = kept["right"], kept["allowed"]
@@ -109,7 +112,10 @@ class Contestant:
                 "wrong": f"changes arguments {self.changed}, not {list(right[1])}",
                 "error": None,
             }
-        found = gap(_all(self.first), _all(right), allowed)
+        left = self.first
+        if lenient and left[0] is None and _returns_arguments(right):
+            left = (right[0], left[1])
+        found = gap(_all(left), _all(right), allowed)
         return {"wrong": found.wrong, "error": found.error if np.isfinite(found.error) else None}
 
     def turn(self) -> dict[str, Any]:
@@ -132,6 +138,11 @@ class Contestant:
 def _all(left: tuple[Any, dict[int, Any]]) -> list[Any]:
     """Results and changed arguments as one structure."""
     return [left[0], list(left[1].values())]
+
+
+def _returns_arguments(left: tuple[Any, dict[int, Any]]) -> bool:
+    """Whether all that is returned stands in changed arguments too."""
+    return all(any(not gap(x, y) for y in left[1].values()) for x in leaves(left[0]))
 
 
 def _failure(error: Exception) -> dict[str, Any]:

@@ -4,7 +4,8 @@ Each contestant has a process per program. The result of its first call is compa
 every value returned and every argument changed, in number, type, shape and bits; numbers in
 floating point may be off by what `SLACK` of contestant.py allows. Those that are right then take
 turns, A, B, A, B, ...; a ratio is the median over turns, with the least and the greatest beside it.
-Of numba's variants the fastest right one counts, fastmath or not.
+Of numba's variants the fastest right one counts, fastmath or not; one may leave out the return of
+an argument that it has changed.
 """
 
 from __future__ import annotations
@@ -200,9 +201,9 @@ def _reference(plain: Child, file: str) -> None:
     plain.ask("keep", file)
 
 
-def _verdict(child: Child, file: str) -> Row:
+def _verdict(child: Child, file: str, *, lenient: bool = False) -> Row:
     """Whether the first call was right."""
-    judged = child.ask("judge", file)
+    judged = child.ask("judge", file, lenient)
     state = "wrong" if judged["wrong"] else RIGHT
     return {"state": state, "ulp": judged["error"], "reason": judged["wrong"]}
 
@@ -236,7 +237,7 @@ def _faster(row: Row, best: Timed | None, entered: tuple[str, Child], file: str)
     try:
         verdict = _first_call(child)
         if verdict["state"] == RIGHT:
-            verdict = _verdict(child, file)
+            verdict = _verdict(child, file, lenient=True)
         if verdict["state"] == RIGHT:
             child.ask("turn")
             seconds = child.ask("turn")["seconds"]

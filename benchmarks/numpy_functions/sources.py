@@ -104,10 +104,12 @@ class NpBench:
     def _module(self, name: str, stem: str) -> ModuleType:
         if str(self.folder) not in sys.path:
             sys.path.append(str(self.folder))  # some variants import modules of the checkout
-        spec = importlib.util.spec_from_file_location(stem, self._place(name) / f"{stem}.py")
+        unique = f"npbench_{stem}"
+        spec = importlib.util.spec_from_file_location(unique, self._place(name) / f"{stem}.py")
         assert spec is not None
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
+        sys.modules[unique] = module  # numba looks for globals there
         spec.loader.exec_module(module)
         return module
 

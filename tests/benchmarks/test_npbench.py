@@ -83,13 +83,15 @@ def test_a_contestant_that_ends_or_hangs_is_stopped(
     assert row(folder, "hangs", check=True)["reason"] == "no answer in 5 s"
 
 
-def contestant(plain: Any, ours: Any, make: Any, tmp_path: Path) -> dict[str, Any]:
+def contestant(
+    plain: Any, ours: Any, make: Any, tmp_path: Path, *, lenient: bool = False
+) -> dict[str, Any]:
     """The judgement on `ours` where `plain` is right."""
     right, other = Contestant(Task(plain, plain, make)), Contestant(Task(ours, plain, make))
     right.call()
     right.keep(str(tmp_path / "right"))
     other.call()
-    return other.judge(str(tmp_path / "right"))
+    return other.judge(str(tmp_path / "right"), lenient)
 
 
 def arguments() -> tuple[Any, ...]:
@@ -132,6 +134,23 @@ def test_a_changed_argument_is_compared(tmp_path: Path) -> None:
     )
     judged = contestant(plain, nothing, arguments, tmp_path)
     assert judged["wrong"] == "changes arguments [], not [0]"
+
+
+def test_rivals_may_leave_out_the_return_of_a_changed_argument(tmp_path: Path) -> None:
+    def plain(a: Any) -> Any:
+        a += 1
+        return a
+
+    def ours(a: Any) -> None:
+        a += 1
+
+    def other(a: Any) -> Any:
+        a += 1
+        return a.sum()
+
+    assert contestant(plain, ours, arguments, tmp_path)["wrong"]
+    assert not contestant(plain, ours, arguments, tmp_path, lenient=True)["wrong"]
+    assert contestant(other, ours, arguments, tmp_path, lenient=True)["wrong"]
 
 
 def test_the_allowance_is_what_rounding_of_arguments_does(tmp_path: Path) -> None:
