@@ -22,9 +22,11 @@ __all__ = [
     "called",
     "difference",
     "gap",
+    "kind_of",
     "layout_difference",
     "leaves",
     "runs_in_python",
+    "with_python_numbers",
 ]
 
 CAST = "invalid value encountered in cast"  # such a value is undefined in NumPy
@@ -69,20 +71,45 @@ def called(
     return Outcome(result, error, tuple(arguments), casts)
 
 
+def kind_of(error: Exception | None) -> type[BaseException] | None:
+    """The type of an error that users can name: of Python, or of `np.exceptions`."""
+    if error is None:
+        return None
+    public = ("builtins", "numpy.exceptions")
+    return next(kind for kind in type(error).__mro__ if kind.__module__ in public)
+
+
+def with_python_numbers(found: Any, right: Any) -> Any:
+    """What was returned, NumPy's numbers made Python's where Python's are right and types agree.
+
+    Functions of numbers alone, which `jit` has always taken, return NumPy's.
+    """
+    if isinstance(found, tuple) and isinstance(right, tuple) and len(found) == len(right):
+        pairs = zip(found, right, strict=True)
+        return tuple(with_python_numbers(one, other) for one, other in pairs)
+    is_number = isinstance(right, bool | int | float | complex) and not isinstance(
+        right, np.generic
+    )
+    if is_number and isinstance(found, np.generic) and type(found.item()) is type(right):
+        return found.item()
+    return found
+
+
 def difference(found: Outcome, right: Outcome, ulps: float = 0.0) -> str:
     """The first difference between two outcomes, in words; empty where there is none.
 
-    `ulps` are allowed to returned numbers in floating point, none to arguments.
+    `ulps` are allowed to numbers in floating point, in units in the last place of the largest one
+    of the same array.
     """
-    if type(found.error) is not type(right.error):
+    if kind_of(found.error) is not kind_of(right.error):
         return f"{_ending(found)}, not {_ending(right)}"
     pairs = zip(found.arguments, right.arguments, strict=True)
     for number, (one, other) in enumerate(pairs, start=1):
-        if wrong := gap(one, other).wrong:
+        if wrong := _gap_within(one, other, ulps).wrong:
             return f"argument {number} afterwards: {wrong}"
     if right.error is not None:
         return ""
-    return gap(found.result, right.result, None if ulps == 0 else _last_places(right, ulps)).wrong
+    return _gap_within(found.result, right.result, ulps).wrong
 
 
 def _ending(outcome: Outcome) -> str:
@@ -91,18 +118,18 @@ def _ending(outcome: Outcome) -> str:
     return f"returned {_shown(outcome.result)}"
 
 
-def _last_places(right: Outcome, ulps: float) -> list[float]:
-    """`ulps` units in the last place of the largest number, for each value that is returned."""
-    found = []
-    for leaf in leaves(right.result):
-        values = np.asarray(leaf)
-        is_inexact = values.dtype.kind in "fc"
-        found.append(ulps * _unit(values) if is_inexact else 0.0)
-    return found
+def _gap_within(found: Any, right: Any, ulps: float) -> Gap:
+    limits = [ulps * _unit(np.asarray(leaf)) for leaf in leaves(right)] if ulps else None
+    return gap(found, right, limits)
 
 
 def _unit(values: np.ndarray) -> float:
-    """The unit in the last place of the largest finite number, at the least of a normal one."""
+    """The unit in the last place of the largest finite number, at the least of a normal one.
+
+    Of what is not in floating point it is 0.
+    """
+    if values.dtype.kind not in "fc":
+        return 0.0
     finite = np.abs(values[np.isfinite(values)])
     info = np.finfo(values.dtype)
     largest = max(float(finite.max(initial=0)), float(info.smallest_normal))
