@@ -234,7 +234,7 @@ def layout_difference(found: Outcome, right: Outcome) -> str:
     for number, (one, other) in enumerate(zip(ours, theirs, strict=True)):
         for later in range(max(number + 1, len(found.arguments)), len(ours)):
             if _shares(one, ours[later]) != _shares(other, theirs[later]):
-                shares = "shares" if _shares(other, theirs[later]) else "shares no"
+                shares = "shares no" if _shares(other, theirs[later]) is None else "shares"
                 is_argument = number < len(found.arguments)
                 whose = f"argument {number + 1}" if is_argument else "another result"
                 return f"a result that {shares} memory with {whose} in NumPy does not here"
