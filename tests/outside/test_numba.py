@@ -1,8 +1,8 @@
 """Numba's own tests with `lw.jit` in place of `njit`: passed, refused, or different.
 
-Only tests that call it and pass with plain Python in its place count. numba need not be installed: without it
-the tests are skipped, with that reason. A difference fails; refusals are counted for each file, and
-may only become fewer.
+Only tests that call it and pass with plain Python in its place count. numba need not be installed:
+without it the tests are skipped, with that reason. A difference fails; refusals are counted for
+each file, and may only become fewer.
 """
 
 from importlib.util import find_spec
