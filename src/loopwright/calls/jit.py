@@ -31,6 +31,7 @@ from loopwright.tracebacks import hide_frames, public_edge
 if TYPE_CHECKING:
     from loopwright.calls.device_code import DeviceCode
     from loopwright.calls.device_jit import DeviceJit
+    from loopwright.calls.procedure_function import ProcedureFunction
     from loopwright.runtime.foreign_arrays import ArrayLibrary
     from loopwright.transform.plan import Plan
     from loopwright.tuning.tasks import Task
@@ -48,6 +49,7 @@ __all__ = [
 OnUnsupported: TypeAlias = Literal["raise", "python"]
 ErrorModel: TypeAlias = Literal["numpy", "python"]
 Types: TypeAlias = tuple[ArgType, ...]
+Code: TypeAlias = "Specialisation | ProcedureFunction"
 
 _MOST_SIGNATURES = 256  # of one function
 _STARS = 0x04 | 0x08  # inspect.CO_VARARGS and CO_VARKEYWORDS, without loading inspect
@@ -84,12 +86,13 @@ class JitFunction:
             self._tune = tuning_first(tune)
         self.error_model = error_model
         self._is_usual = cache and on_unsupported == "raise" and error_model == "numpy"
-        self._found: BoundedCache[Types, Specialisation] = BoundedCache(_MOST_SIGNATURES)
+        self._found: BoundedCache[Types, Code] = BoundedCache(_MOST_SIGNATURES)
         self._refused: BoundedCache[Types, None] = BoundedCache(_MOST_SIGNATURES)  # left to Python
         self._on_device: DeviceJit | None = None  # once it was called with arrays of a device
         code = function.__code__
         self._count = code.co_argcount + code.co_kwonlyargcount
         self._has_stars = bool(code.co_flags & _STARS)
+        self._is_whole = False  # compiled as a whole function, for some types at least
         self._native: NativeCalls | None = None
         if _has_native_calls():
             self._native = NativeCalls(function, self._call)
@@ -102,7 +105,7 @@ class JitFunction:
         except LoopwrightError as error:
             hide_frames(error)
             raise
-        is_known = self.error_model == "numpy" and not named
+        is_known = self.error_model == "numpy" and not named and not self._is_whole
         if self._native is not None and is_known:
             self._native.remember(args, self._threads(), self._known)
         return result
@@ -112,7 +115,7 @@ class JitFunction:
     def _known(self, args: tuple[Any, ...]) -> tuple[Specialisation, tuple[Any, ...]] | None:
         """The code that a call has run, and its arguments; None where Python has run it."""
         found = self._found.get(argument_types(args))
-        return None if found is None else (found, args)
+        return (found, args) if isinstance(found, Specialisation) else None
 
     def _call_in_python(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         if not self._is_usual:
@@ -122,7 +125,7 @@ class JitFunction:
             found = self.specialise(*given)
         except ForeignArgument as error:
             return self._call_foreign(given, error)
-        return found(given, self._threads())
+        return found(given, 1 if self._is_whole else self._threads())
 
     def _call_specially(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """A call without the disk cache, or that Python may run."""
@@ -136,8 +139,8 @@ class JitFunction:
                 return self._call_foreign(given, error)
             return self._run(found, given)
 
-    def _run(self, code: Specialisation, given: tuple[Any, ...]) -> Any:
-        if self.error_model == "numpy":
+    def _run(self, code: Code, given: tuple[Any, ...]) -> Any:
+        if self.error_model == "numpy" or not isinstance(code, Specialisation):
             return code(given, self._threads())
         from loopwright.calls.error_model import call_as_python  # lazy: few ask for it
 
@@ -172,7 +175,7 @@ class JitFunction:
             self._on_device = DeviceJit(self.py_func, self._plan, reassoc=self.reassoc)
         return self._on_device
 
-    def _code(self, given: tuple[Any, ...]) -> tuple[Specialisation | DeviceCode, tuple[Any, ...]]:
+    def _code(self, given: tuple[Any, ...]) -> tuple[Code | DeviceCode, tuple[Any, ...]]:
         """The code that a call with these arguments runs, and the arguments as it takes them."""
         try:
             return self.specialise(*given), given
@@ -183,7 +186,7 @@ class JitFunction:
             seen = _library_of(given, error).views(given, "argument")
             return self.specialise(*seen), seen
 
-    def specialise(self, *args: Any) -> Specialisation:
+    def specialise(self, *args: Any) -> Code:
         """The code for the types of these arguments, compiled on first use."""
         return self._specialise(argument_types(args))
 
@@ -248,7 +251,7 @@ class JitFunction:
     def _threads(self) -> int:
         return num_threads() if self.threads is None else self.threads
 
-    def _specialise(self, types: Types) -> Specialisation:
+    def _specialise(self, types: Types) -> Code:
         found = self._found.get(types)
         if found is None or not is_unchanged(self.py_func, found.captured):
             log("recompile", lambda: self._occasion(types))
@@ -257,11 +260,27 @@ class JitFunction:
             definition = JitDefinition(
                 self.py_func, types, reassoc=self.reassoc, raises=self.error_model == "python"
             )
-            found = self._found[types] = Specialisation(
-                definition, target_machine(), self._plan, self._tune, self._race
-            )
+            try:
+                found = Specialisation(
+                    definition, target_machine(), self._plan, self._tune, self._race
+                )
+            except SourceError as error:
+                self._found[types] = found = self._as_procedure(types, error)
+                return found
+            self._found[types] = found
             if self._native is not None:
                 found.on_forget = self._native.forget
+        return found
+
+    def _as_procedure(self, types: Types, error: SourceError) -> ProcedureFunction:
+        """The code of a function of more than affine loops; raises `error` for some options."""
+        if self._plan is not None or self._tune is not None or self.error_model == "python":
+            raise error
+        # lazy: functions of affine loops do without
+        from loopwright.calls.procedure_function import ProcedureFunction
+
+        found = ProcedureFunction(self.py_func, types)
+        self._is_whole = True
         return found
 
     def _occasion(self, types: Types) -> str:
@@ -284,7 +303,7 @@ class JitFunction:
             pass
         return self.py_func(*args, **named)
 
-    def _compiled_or_refused(self, types: Types) -> Specialisation:
+    def _compiled_or_refused(self, types: Types) -> Code:
         try:
             return self._specialise(types)
         except (SourceError, UsageError):

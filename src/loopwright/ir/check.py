@@ -9,6 +9,7 @@ from functools import partial
 from typing import assert_never
 
 from loopwright.diagnostics import InternalError
+from loopwright.ir import loops
 from loopwright.ir.atomics import has_atomic
 from loopwright.ir.check_expr import (
     InvalidExpr,
@@ -32,6 +33,7 @@ from loopwright.ir.loops import (
     Copy,
     For,
     If,
+    Leave,
     Let,
     LoopNest,
     Mark,
@@ -156,6 +158,7 @@ class _Around:
     axes: frozenset[tuple[Mark, Axis]] = frozenset()  # that the loops around are laid along
     varying: frozenset[str] = frozenset()  # names whose values differ between threads of a block
     parted: bool = False  # whether threads of a block may take different ways to get here
+    scopes: frozenset[str] = frozenset()  # that may be left from here
 
     def bind(self, name: str, dtype: DType, *values: Expr) -> _Around:
         """With a name whose value these expressions decide."""
@@ -267,6 +270,13 @@ def _check_node(stmt: Stmt, around: _Around) -> _Around:
                 raise _Invalid("a wait leaves none or more groups pending")
         case WarpMma():
             _check_mma(stmt, around)
+        case loops.Scope(name=name):
+            if name in around.scopes:
+                raise _Invalid(f"scope {name} is open already")
+            return replace(around, scopes=around.scopes | {name})
+        case Leave(name=name):
+            if name not in around.scopes:
+                raise _Invalid(f"no scope {name} can be left from here")
         case Block() | Commit():
             pass
         case _:
@@ -300,6 +310,8 @@ def _check_loop(stmt: For, around: _Around) -> _Around:
     if stmt.mark is Mark.THREAD:
         inner = replace(inner, varying=inner.varying | {stmt.var})
     inner = replace(inner, marks=around.marks | {stmt.mark})
+    if stmt.mark is not Mark.SERIAL:
+        inner = replace(inner, scopes=frozenset())
     if stmt.axis is not None:
         inner = replace(inner, axes=around.axes | {(stmt.mark, stmt.axis)})
     if stmt.until is not None:

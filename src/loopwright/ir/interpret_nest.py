@@ -39,12 +39,14 @@ from loopwright.ir.loops import (
     Copy,
     For,
     If,
+    Leave,
     Let,
     LoopNest,
     Mark,
     MeshBroadcast,
     MeshMessage,
     Prefetch,
+    Scope,
     Space,
     Stmt,
     Store,
@@ -125,6 +127,14 @@ def interpret_nest(
             machine.races.clear()
         if any(machine.messages.values()):
             raise InternalError("a message is left that nobody takes")
+
+
+class _Left(Exception):  # noqa: N818, no error
+    """Raised by a Leave, caught by its scope."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
 
 
 class _Group:
@@ -307,6 +317,10 @@ class _Machine:
                     yield from self.run(inner, frame)
                 elif orelse is not None:
                     yield from self.run(orelse, frame)
+            case Scope():
+                yield from self.scope(stmt, frame)
+            case Leave(name=name):
+                raise _Left(name)
             case Let(name=name, value=value, body=inner):
                 frame.variables[name] = self.value(value, frame)
                 yield from self.run(inner, frame)
@@ -333,6 +347,17 @@ class _Machine:
                 pass
             case _:
                 assert_never(stmt)
+
+    def scope(self, stmt: Scope, frame: _Frame) -> Flow:
+        variables, cells = set(frame.variables), set(frame.cells)
+        try:
+            yield from self.run(stmt.body, frame)
+        except _Left as left:
+            if left.name != stmt.name:
+                raise
+            # What the statements between have bound is out of scope.
+            frame.variables = {x: frame.variables[x] for x in frame.variables if x in variables}
+            frame.cells = {x: frame.cells[x] for x in frame.cells if x in cells}
 
     def loop(self, stmt: For, frame: _Frame) -> Flow:
         start, stop, step = self.integers((stmt.start, stmt.stop, stmt.step), frame)

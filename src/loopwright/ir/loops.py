@@ -27,12 +27,14 @@ __all__ = [
     "Copy",
     "For",
     "If",
+    "Leave",
     "Let",
     "LoopNest",
     "Mark",
     "MeshBroadcast",
     "MeshMessage",
     "Prefetch",
+    "Scope",
     "Space",
     "Stmt",
     "Store",
@@ -137,6 +139,24 @@ class If:
     cond: Expr
     body: Stmt
     orelse: Stmt | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The statements of `body`, which a Leave inside ends early."""
+
+    name: str
+    body: Stmt
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """Continue behind the enclosing scope of this name.
+
+    The loops between the scope and this statement are serial.
+    """
+
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,6 +329,8 @@ Stmt: TypeAlias = (
     Block
     | For
     | If
+    | Scope
+    | Leave
     | Let
     | Store
     | Alloc

@@ -36,12 +36,14 @@ from loopwright.ir.loops import (
     Copy,
     For,
     If,
+    Leave,
     Let,
     LoopNest,
     Mark,
     MeshBroadcast,
     MeshMessage,
     Prefetch,
+    Scope,
     Stmt,
     Store,
     Wait,
@@ -345,6 +347,11 @@ def _stmt_lines(stmt: Stmt) -> Iterator[str]:
             if orelse is not None:
                 yield "else:"
                 yield from _body(orelse)
+        case Scope(name=name, body=inner):
+            yield f"scope {name}:"
+            yield from _body(inner)
+        case Leave(name=name):
+            yield f"leave {name}"
         case Let(name=name, value=value, body=inner):
             # Printed flat, else chains of bindings drift to the right; names are unique in scope.
             word = "let anew" if stmt.is_anew else "let"

@@ -28,10 +28,12 @@ from loopwright.ir.loops import (
     Copy,
     For,
     If,
+    Leave,
     Let,
     MeshBroadcast,
     MeshMessage,
     Prefetch,
+    Scope,
     Stmt,
     Store,
     Wait,
@@ -256,7 +258,7 @@ def statements_inside(stmt: Stmt) -> tuple[Stmt, ...]:
     match stmt:
         case Block(body=body):
             return body
-        case For(body=inner) | Let(body=inner) | Alloc(body=inner):
+        case For(body=inner) | Let(body=inner) | Alloc(body=inner) | Scope(body=inner):
             return (inner,)
         case If(body=inner, orelse=orelse):
             return (inner,) if orelse is None else (inner, orelse)
@@ -270,6 +272,7 @@ def statements_inside(stmt: Stmt) -> tuple[Stmt, ...]:
             | Barrier()
             | Prefetch()
             | WarpMma()
+            | Leave()
         ):
             return ()
         case _:
@@ -314,7 +317,7 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
             return index
         case WarpMma(sums_start=sums, left_start=left, right_start=right):
             return (*sums, *left, *right)
-        case Block() | Commit() | Wait() | Barrier():
+        case Block() | Commit() | Wait() | Barrier() | Scope() | Leave():
             return ()
         case _:
             assert_never(stmt)
@@ -356,6 +359,9 @@ def rebuild(
                 chosen, new = expression(cond), down(inner)
                 is_same = other is orelse and chosen is cond and new is inner
                 return statement(stmt if is_same else If(chosen, new, other))
+            case Scope(body=inner):
+                new = down(inner)
+                return statement(stmt if new is inner else replace(stmt, body=new))
             case Let(value=value, body=inner):
                 bound, new = expression(value), down(inner)
                 if bound is not value or new is not inner:
@@ -391,7 +397,7 @@ def rebuild(
                         stmt, sums_start=each(sums), left_start=each(left), right_start=each(right)
                     )
                 )
-            case Commit() | Wait() | Barrier():
+            case Commit() | Wait() | Barrier() | Leave():
                 return statement(stmt)
             case _:
                 assert_never(stmt)

@@ -38,11 +38,13 @@ from loopwright.ir.loops import (
     Copy,
     For,
     If,
+    Leave,
     Let,
     LoopNest,
     MeshBroadcast,
     MeshMessage,
     Prefetch,
+    Scope,
     Space,
     Stmt,
     Store,
@@ -136,7 +138,9 @@ class _Numbering:
                 return replace(stmt, buffer=_of_numbers(buffer), body=down(body))
             case Copy() | MeshBroadcast() | MeshMessage() | Commit() | Wait() | Barrier():
                 return stmt
-            case Prefetch() | WarpMma():
+            case Scope(body=body):
+                return replace(stmt, body=down(body))
+            case Prefetch() | WarpMma() | Leave():
                 return stmt
             case _:
                 assert_never(stmt)

@@ -50,12 +50,14 @@ from loopwright.ir.loops import (
     Copy,
     For,
     If,
+    Leave,
     Let,
     LoopNest,
     Mark,
     MeshBroadcast,
     MeshMessage,
     Prefetch,
+    Scope,
     Space,
     Stmt,
     Store,
@@ -229,6 +231,11 @@ class CPrinter:
                 self.scopes.pragma(self.dialect.wait.format(pending=pending))
             case Barrier():
                 self.scopes.pragma(self.dialect.barrier)
+            case Scope(name=name, body=inner):
+                self.statement(inner)
+                self.lines.add(f"{name}: ;")
+            case Leave(name=name):
+                self.lines.add(f"goto {name};")
             case WarpMma():
                 self._mma(stmt)
             case Prefetch() if self.dialect.is_device:

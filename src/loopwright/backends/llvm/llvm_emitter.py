@@ -26,7 +26,7 @@ from loopwright.backends.llvm.llvm_metadata import Metadata, fast_math_flags, is
 from loopwright.backends.llvm.llvm_narrow import NarrowUses, hidden_narrowing
 from loopwright.backends.llvm.llvm_procedures import (
     Invocation,
-    Procedure,
+    OutlinedLoop,
     declaration,
     invoke,
     open_arguments,
@@ -53,12 +53,14 @@ from loopwright.ir.loops import (
     Copy,
     For,
     If,
+    Leave,
     Let,
     LoopNest,
     Mark,
     MeshBroadcast,
     MeshMessage,
     Prefetch,
+    Scope,
     Space,
     Stmt,
     Store,
@@ -162,8 +164,9 @@ class _Emitter:
         self.code = self.values.code
         self.nest = nest
         self.outlined: IdentityMap[For, Invocation] = IdentityMap()  # loops that are procedures
-        self.procedures: dict[Procedure, str] = {}  # those invoked so far, and their names
+        self.procedures: dict[OutlinedLoop, str] = {}  # those invoked so far, and their names
         self.checked = checked  # buffers whose accesses are checked, in the order of their numbers
+        self.ends: dict[str, str] = {}  # labels behind the open scopes
         self.arena: IdentityMap[Alloc, memory.PointerBuffer] = IdentityMap()
         self.claims = False  # threads claim pieces of parallel loops; else they have fixed shares
         usual = 256 if "avx2" in features else 128
@@ -208,7 +211,7 @@ class _Emitter:
         head += f", {arguments})" if arguments else ")"
         return self._closed(head, _attributes(self.nest))
 
-    def procedure(self, procedure: Procedure) -> str:
+    def procedure(self, procedure: OutlinedLoop) -> str:
         arguments = open_arguments(procedure, self.values)
         self.statement(procedure.body)
         return self._closed(f"define hidden void @{self.nest.name}({arguments})")
@@ -326,6 +329,11 @@ class _Emitter:
                 self._loop(stmt)
             case If():
                 self._branch(stmt)
+            case Scope():
+                self._scope(stmt)
+            case Leave(name=name):
+                self.code.branch(self.ends[name])
+                self.code.start(self.code.label("behind."))  # which nothing reaches
             case Let():
                 self._let(stmt)
             case Store(buffer=name, index=index, value=value):
@@ -473,6 +481,17 @@ class _Emitter:
         if loop.step != Const(1) or any(x.mark is not Mark.UNROLL for x in below):
             return None
         return Innermost(loop.var, start, frozenset(self.values.scope))
+
+    def _scope(self, stmt: Scope) -> None:
+        code, end = self.code, self.code.label(f"{stmt.name}.end.")
+        self.ends[stmt.name] = end
+        # What stands behind a Leave does not run in every iteration of the loops around.
+        innermost, self.values.innermost = self.values.innermost, None
+        with code.scope():
+            self.statement(stmt.body)
+        self.values.innermost = innermost
+        code.branch(end)
+        code.start(end)
 
     def _let(self, stmt: Let) -> None:
         value = stmt.value

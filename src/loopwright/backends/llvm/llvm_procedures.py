@@ -23,10 +23,12 @@ from loopwright.ir.loops import (
     Copy,
     For,
     If,
+    Leave,
     Let,
     LoopNest,
     Mark,
     Prefetch,
+    Scope,
     Space,
     Stmt,
     Store,
@@ -35,13 +37,13 @@ from loopwright.ir.visit import expressions, rebuild, rewrite, statements, walk
 from loopwright.lazy_dataclass import dataclass
 from loopwright.memo import IdentityMap
 
-__all__ = ["Invocation", "Procedure", "declaration", "invoke", "open_arguments", "outline"]
+__all__ = ["Invocation", "OutlinedLoop", "declaration", "invoke", "open_arguments", "outline"]
 
 _OF_THE_KERNEL = (Space.SCRATCH, Space.PRIVATE, Space.SHARED)  # placed where the kernel begins
 
 
 @dataclass(frozen=True, slots=True)
-class Procedure:
+class OutlinedLoop:
     """Loops with all they use from outside as arguments, under canonical names."""
 
     variables: tuple[tuple[str, DType], ...]
@@ -53,7 +55,7 @@ class Procedure:
 class Invocation:
     """A call of a procedure: the variables and buffers it is given."""
 
-    procedure: Procedure
+    procedure: OutlinedLoop
     variables: tuple[str, ...]
     buffers: tuple[str, ...]
 
@@ -72,7 +74,7 @@ def _candidates(
     match stmt:
         case For(mark=Mark.SERIAL) if _is_procedure(stmt):
             yield stmt, buffers
-        case For(body=inner) | Let(body=inner):
+        case For(body=inner) | Let(body=inner) | Scope(body=inner):
             yield from _candidates(inner, buffers)
         case Alloc(buffer=buffer, body=inner):
             yield from _candidates(inner, {**buffers, buffer.name: buffer})
@@ -90,7 +92,7 @@ def _is_procedure(loop: For) -> bool:
     has_registers = False
     for stmt in statements(loop):
         match stmt:
-            case Barrier() | For(mark=Mark.PARALLEL | Mark.SIMD):
+            case Barrier() | Leave() | For(mark=Mark.PARALLEL | Mark.SIMD):
                 return False
             case Alloc(buffer=Buffer(space=space)):
                 if space in _OF_THE_KERNEL:
@@ -136,7 +138,7 @@ def _invocation(loop: For, buffers: Mapping[str, Buffer]) -> Invocation:
     names = {name: f"v{k}" for k, name in enumerate(variables)}
     places = {name: f"b{k}" for k, name in enumerate(arrays)}
     given = [name for name in variables if name not in inside]
-    procedure = Procedure(
+    procedure = OutlinedLoop(
         tuple((names[name], variables[name]) for name in given),
         tuple(_renamed_buffer(buffers[name], names, places) for name in outside),
         _renamed(loop, names, places),
@@ -182,7 +184,7 @@ def _renamed(loop: For, names: Mapping[str, str], places: Mapping[str, str]) -> 
     return renamed
 
 
-def open_arguments(procedure: Procedure, values: LLVMExpressions) -> str:
+def open_arguments(procedure: OutlinedLoop, values: LLVMExpressions) -> str:
     """Bring the arguments of a procedure into scope, variables before buffers; their text."""
     arguments = []
     for name, dtype in procedure.variables:
@@ -207,7 +209,7 @@ def invoke(name: str, invocation: Invocation, values: LLVMExpressions) -> None:
     values.code.effect(f"call void @{name}({', '.join(given)})")
 
 
-def declaration(name: str, procedure: Procedure) -> str:
+def declaration(name: str, procedure: OutlinedLoop) -> str:
     """How a module declares a procedure that another one defines."""
     types = [type_name(dtype) for _, dtype in procedure.variables]
     return f"declare void @{name}({', '.join(types + ['ptr'] * len(procedure.buffers))})"

@@ -1,0 +1,341 @@
+"""A whole NumPy function for one tuple of argument types: variants, kernels, calls, reports.
+
+A variant of the function is read for what calls know of the memory of their arguments. A call that
+a variant is not made for (a guard fails, arguments overlap, elements are not aligned) runs the
+Python function, before anything was written.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from loopwright import options
+from loopwright.calls.arguments import stride_values
+from loopwright.calls.procedure_results import Results
+from loopwright.diagnostics import SourceError, UsageError
+from loopwright.frontends.python import ArgType
+from loopwright.frontends.python.procedures.variant import Variant
+from loopwright.ir.dtypes import DTYPES
+from loopwright.ir.evaluate import evaluate
+from loopwright.ir.expr import Var
+from loopwright.ir.procedure import ArrayRole, CheckThat, Procedure
+from loopwright.kernels import nest_kernel, stage_text
+from loopwright.lazy_dataclass import dataclass
+from loopwright.log import log
+from loopwright.machines.machine_argument import target_machine
+from loopwright.memo import BoundedCache
+from loopwright.runtime.array_arguments import (
+    Array,
+    element_strides,
+    is_regular,
+    made_for,
+    overlap,
+    overlaps_itself,
+)
+
+if TYPE_CHECKING:
+    from loopwright.ir.loops import LoopNest
+
+__all__ = ["ProcedureFunction"]
+
+Run: TypeAlias = Callable[[tuple[Any, ...]], Any]
+
+_MOST_READY = 1024  # calls remembered with their kernel
+_MOST_VARIANTS = 16
+_NO_TABLE = np.zeros(0, dtype=np.int64)
+_LEAST, _MOST = -(2**63), 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Variant:
+    """A function as it was read for one kind of call."""
+
+    procedure: Procedure
+    nest: LoopNest
+    checks: tuple[CheckThat, ...]
+    written: tuple[str, ...]  # arrays of the caller
+
+
+class _ForPython(Exception):  # noqa: N818, a verdict and no error
+    """Raised with the reason where a call is for the Python function."""
+
+
+class ProcedureFunction:
+    """A function for one tuple of argument types. Safe to call from several threads at once."""
+
+    def __init__(self, function: FunctionType, types: tuple[ArgType, ...]) -> None:
+        self._function, self._types = function, types
+        self.captured: tuple[tuple[str, object], ...] = ()  # outer names, the values they had
+        self.python_calls = 0  # that the Python function has run
+        self._variants: dict[Variant, _Variant] = {}
+        self._ready: BoundedCache[tuple[Any, ...], Run] = BoundedCache(_MOST_READY)
+        # The usual case tells whether the function can be compiled at all.
+        self._first = self._variant(Variant())
+        parameters = self._first.procedure.parameters
+        self._in_key = tuple(k for k, p in enumerate(parameters) if p.kind == "int")
+        self._arrays = tuple(k for k, p in enumerate(parameters) if p.kind == "array")
+
+    def __call__(self, args: tuple[Any, ...], threads: int) -> Any:
+        """Run compiled code, on one thread, or the Python function."""
+        del threads
+        key = (
+            *[(args[k].shape, args[k].strides) for k in self._arrays],
+            *[args[k] for k in self._in_key],
+        )
+        run = self._ready.get(key)
+        if run is None:
+            run = self._ready[key] = self._prepare(args)
+        try:
+            return run(args)
+        except _ForPython as reason:
+            return self._in_python(args, reason)
+
+    def _in_python(self, args: tuple[Any, ...], reason: object) -> Any:
+        self.python_calls += 1
+        log("python", lambda: f"{self._function.__qualname__}: {reason}")
+        return self._function(*args)
+
+    # -- variants ---------------------------------------------------------------------------------
+
+    def _variant(self, variant: Variant) -> _Variant:
+        found = self._variants.get(variant)
+        if found is None:
+            if len(self._variants) >= _MOST_VARIANTS:
+                raise _ForPython("there are too many kinds of calls")
+            found = self._variants[variant] = self._read(variant)
+        return found
+
+    def _read(self, variant: Variant) -> _Variant:
+        # lazy: loads what reads and lowers functions
+        from loopwright.frontends.python.procedures.read_procedure import read_procedure
+        from loopwright.lower.procedure_nests.lower_procedure import (  # lazy: likewise
+            checks_of,
+            lower_procedure,
+        )
+
+        procedure = read_procedure(self._function, self._types, variant)
+        if options.current().check:
+            from loopwright.ir.check_procedure import check_procedure  # lazy: developers check
+
+            check_procedure(procedure)
+        names = [parameter.name for parameter in procedure.parameters]
+        nest = lower_procedure(procedure, {names[k]: order for k, order in variant.orders})
+        self.captured = tuple(dict([*self.captured, *procedure.captured]).items())
+        stored = {buffer.name for buffer in nest.buffers if buffer.writable}
+        arguments = (a.name for a in procedure.arrays if a.role is ArrayRole.ARGUMENT)
+        written = tuple(name for name in arguments if name in stored)
+        return _Variant(procedure, nest, checks_of(procedure), written)
+
+    def _fitting(self, args: tuple[Any, ...]) -> tuple[_Variant, dict[str, int]]:
+        """The variant for a call, and the sizes and integers that the call gives it."""
+        arrays = {k: args[k] for k in self._arrays}
+        if not all(map(is_regular, arrays.values())):
+            raise _ForPython("elements are not aligned")
+        orders = {k: _order(array) for k, array in arrays.items()}
+        usual = {k: order for k, order in orders.items() if order != tuple(range(len(order)))}
+        variant = Variant(
+            frozenset((k, d) for k, x in arrays.items() for d, n in enumerate(x.shape) if n == 1),
+            tuple(usual.items()),
+            frozenset(k for k, x in arrays.items() if _has_gaps(x, orders[k])),
+        )
+        reason = ""
+        for trusting in (True, False):
+            try:
+                found = self._variant(
+                    Variant(variant.ones, variant.orders, variant.gapped, trusting)
+                )
+            except SourceError as error:
+                raise _ForPython(f"calls of this kind are not compiled: {error}") from error
+            values = _integers(found.procedure, args)
+            broken = _broken_guard(found.procedure, args, values)
+            if broken is None:
+                return found, values
+            reason = broken
+        raise _ForPython(reason)
+
+    # -- calls ------------------------------------------------------------------------------------
+
+    def _prepare(self, args: tuple[Any, ...]) -> Run:
+        """What runs calls with these shapes, strides and integers."""
+        try:
+            found, values = self._fitting(args)
+            self._require_own_elements(found, args)
+        except _ForPython as verdict:
+            reason = str(verdict)
+            return lambda args: self._in_python(args, reason)
+        return _runner(found, args, values)
+
+    def _require_own_elements(self, found: _Variant, args: tuple[Any, ...]) -> None:
+        """Refuse a call that writes elements which several indices reach."""
+        for parameter, arg in zip(found.procedure.parameters, args, strict=True):
+            if parameter.name in found.written and overlaps_itself(arg):
+                raise _ForPython(f"elements of '{parameter.name}' share memory")
+
+    # -- reports ----------------------------------------------------------------------------------
+
+    def explain(self, args: tuple[Any, ...] = (), threads: int = 1) -> str:
+        """What the function is compiled to."""
+        del threads
+        from loopwright.ir.procedure_text import procedure_text  # lazy: loads isl
+
+        try:
+            found = self._fitting(args)[0] if args else self._first
+        except _ForPython as reason:
+            return f"'{self._function.__name__}' is left to Python: {reason}"
+        lines = ["a whole function, its statements as loops in source order, on one thread"]
+        if self.python_calls:
+            lines.append(f"{self.python_calls} calls were left to Python")
+        return "\n".join([*lines, procedure_text(found.procedure)])
+
+    def inspect(self, stage: str, args: tuple[Any, ...], threads: int) -> str:
+        """The text of a stage for one call: loops, c, llvm or asm."""
+        del threads
+        try:
+            found = self._fitting(args)[0]
+        except _ForPython as reason:
+            raise UsageError(f"the call is left to Python: {reason}") from reason
+        nest = _specialised(found.nest, _strides(found.procedure, args))
+        return stage_text(nest, stage, target_machine())
+
+    def inspect_schedule(self, args: tuple[Any, ...] = (), threads: int = 1) -> str:
+        """The statements in the order they run."""
+        return self.explain(args, threads)
+
+    def plan_of(self, args: tuple[Any, ...], threads: int) -> Any:
+        """Refuse: such functions run in source order."""
+        raise self._has_no_plan()
+
+    def task(self, args: tuple[Any, ...], threads: int, *, as_loops: bool = False) -> Any:
+        """Refuse: there are no plans to measure."""
+        raise self._has_no_plan()
+
+    def _has_no_plan(self) -> UsageError:
+        return UsageError(
+            f"'{self._function.__name__}' is compiled as a whole function, which has no plan",
+            hint="plans are for functions of affine loops alone",
+        )
+
+
+def _runner(found: _Variant, args: tuple[Any, ...], values: dict[str, int]) -> Run:
+    """Calls of the kernel for the shapes, strides and integers of `args`."""
+    procedure = found.procedure
+    strides = _strides(procedure, args)
+    nest = _specialised(found.nest, strides)
+    kernel = nest_kernel(f"procedure {nest!r}", lambda: nest, f"function '{procedure.name}'")
+    bound = kernel.bind(values | stride_values(strides), _NO_TABLE, 1, None)
+    names = [p.name for p in procedure.parameters]
+    results = Results(procedure, values)
+    makers = results.makers
+    numbers = {
+        k: DTYPES[procedure.array(p.name).dtype.name].numpy
+        for k, p in enumerate(procedure.parameters)
+        if p.kind == "number"
+    }
+    # Where each buffer of the kernel comes from: arguments, then results, then the status.
+    places = {name: k for k, name in enumerate(names)}
+    places |= {name: len(names) + k for k, name in enumerate(makers)}
+    places[_status_name()] = len(names) + len(makers)
+    order = [places[name] for name in kernel.buffers]
+    fresh = tuple(makers.values())
+    written = [places[name] for name in found.written]
+    arrays = [k for k, p in enumerate(procedure.parameters) if p.kind == "array"]
+    apart = [(i, j) for i in written for j in arrays if i != j and (j not in written or i < j)]
+    checks, room = found.checks, 1 + max((len(c.values) for c in found.checks), default=0)
+    finish = results.finish
+
+    def run(args: tuple[Any, ...]) -> Any:
+        for i in written:
+            if not args[i].flags.writeable:
+                raise _ForPython(f"argument '{names[i]}' is read-only and written")
+        for i, j in apart:
+            if overlap(args[i], args[j]):
+                raise _ForPython(f"arguments '{names[i]}' and '{names[j]}' share memory")
+        memory = [*args, *[make() for make in fresh]]
+        for k, dtype in numbers.items():
+            memory[k] = np.array(args[k], dtype)
+        if not checks:
+            bound(*[memory[k] for k in order])
+            return finish(memory)
+        status = np.zeros(room, np.int64)
+        memory.append(status)
+        bound(*[memory[k] for k in order])
+        number = int(status[0])
+        if number:
+            raise _exception(checks[number - 1], status[1:])
+        return finish(memory)
+
+    return run
+
+
+def _status_name() -> str:
+    from loopwright.lower.procedure_nests.lower_procedure import STATUS  # lazy: loads lowering
+
+    return STATUS
+
+
+def _exception(check: CheckThat, values: Array) -> Exception:
+    """The exception of a check that has failed."""
+    kind: type[Exception] = getattr(builtins, check.exception)
+    return kind(check.text.format(*map(int, values[: len(check.values)])))
+
+
+def _specialised(nest: LoopNest, strides: dict[str, tuple[int, ...]]) -> LoopNest:
+    from loopwright.lower.buffers import specialise  # lazy: for new kernels only
+
+    return specialise(nest, made_for(stride_values(strides)))
+
+
+def _strides(procedure: Procedure, args: tuple[Any, ...]) -> dict[str, tuple[int, ...]]:
+    """Strides in elements of the arrays among the arguments."""
+    pairs = zip(procedure.parameters, args, strict=True)
+    return {p.name: element_strides(arg) for p, arg in pairs if p.kind == "array"}
+
+
+def _integers(procedure: Procedure, args: tuple[Any, ...]) -> dict[str, int]:
+    """The sizes and integer arguments of a call."""
+    values: dict[str, int] = {}
+    for parameter, arg in zip(procedure.parameters, args, strict=True):
+        if parameter.kind == "array":
+            for extent, size in zip(procedure.array(parameter.name).shape, arg.shape, strict=True):
+                if isinstance(extent, Var):
+                    values.setdefault(extent.name, size)
+        elif parameter.kind == "int":
+            values[parameter.name] = int(arg)
+            if not _LEAST <= values[parameter.name] <= _MOST:
+                raise _ForPython(f"argument '{parameter.name}' does not fit int64")
+    return values
+
+
+def _broken_guard(
+    procedure: Procedure, args: tuple[Any, ...], values: dict[str, int]
+) -> str | None:
+    """What a procedure is not made for; None where it is made for the call."""
+    for parameter, arg in zip(procedure.parameters, args, strict=True):
+        if parameter.kind != "array":
+            continue
+        for extent, size in zip(procedure.array(parameter.name).shape, arg.shape, strict=True):
+            if int(evaluate(extent, values)) != size:
+                return f"the shape of '{parameter.name}' is {arg.shape}"
+    for guard in procedure.guards:
+        if not evaluate(guard, values):
+            from loopwright.ir.text import expr_text  # lazy: loads isl
+
+            return f"not so: {expr_text(guard)}"
+    return None
+
+
+def _order(array: Array) -> tuple[int, ...]:
+    """The dimensions from the slowest to the fastest; those of extent 1 keep their places."""
+    moving = [d for d in range(array.ndim) if array.shape[d] != 1]
+    by_stride = iter(sorted(moving, key=lambda d: -abs(array.strides[d])))
+    return tuple(next(by_stride) if array.shape[d] != 1 else d for d in range(array.ndim))
+
+
+def _has_gaps(array: Array, order: tuple[int, ...]) -> bool:
+    """Whether the elements do not lie one behind the other."""
+    return not array.transpose(order).flags.c_contiguous

@@ -1,0 +1,405 @@
+"""Functions that make arrays, and those that view or rearrange them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from loopwright.frontends.python.procedures.abstract_values import (
+    AnyValue,
+    ArrayValue,
+    StaticValue,
+    TupleValue,
+    one_step,
+)
+from loopwright.frontends.python.procedures.array_operations import (
+    Elementwise,
+    Operand,
+    broadcast_shapes,
+    converted,
+    plain,
+)
+from loopwright.frontends.python.procedures.building import Building
+from loopwright.frontends.python.procedures.call_arguments import (
+    CallArguments,
+    array_argument,
+    axes_of,
+    dtype_argument,
+    is_none,
+    shape_argument,
+    static_integer,
+)
+from loopwright.frontends.python.procedures.extents import difference, normal
+from loopwright.frontends.python.python_values import PyValue, constant, convert
+from loopwright.frontends.refusal import Refusal
+from loopwright.ir.dtypes import FLOAT64, INT64, DType
+from loopwright.ir.expr import Binary, Cast, Const, Expr, Select
+from loopwright.ir.procedure import ComputeArray, ViewAxis, position
+from loopwright.memo import IdentityMap
+
+__all__ = ["FUNCTIONS_OF_ARRAYS", "OUTER_OPERATORS", "ArrayFunctions", "is_contiguous"]
+
+
+class ArrayFunctions:
+    """Reads constructors, copies, transposes and the like."""
+
+    def __init__(self, build: Building, elementwise: Elementwise) -> None:
+        self._build = build
+        self._elementwise = elementwise
+
+    def call(self, function: object, given: CallArguments) -> AnyValue:
+        """A function of the table."""
+        return FUNCTIONS_OF_ARRAYS[function](self, given)
+
+    # -- constructors -----------------------------------------------------------------------------
+
+    def filled(self, value: int | None, given: CallArguments) -> AnyValue:
+        """np.empty, np.zeros and np.ones."""
+        shape, dtype = given.bound("shape", "dtype", needed=1)
+        assert shape is not None
+        extents = shape_argument(self._build, shape)
+        return self._new(extents, dtype_argument(dtype, FLOAT64), value)
+
+    def like(self, value: int | None, given: CallArguments) -> AnyValue:
+        """np.empty_like, np.zeros_like and np.ones_like."""
+        array, dtype = given.bound("a", "dtype", needed=1)
+        held = array_argument(array, given.name)
+        order = self._build.order_of(held)
+        return self._new(held.shape, dtype_argument(dtype, held.dtype), value, order)
+
+    def full(self, given: CallArguments) -> AnyValue:
+        shape, value, dtype = given.bound("shape", "fill_value", "dtype", needed=2)
+        assert shape is not None
+        assert value is not None
+        number = plain(value)
+        found = self._new(
+            shape_argument(self._build, shape), dtype_argument(dtype, number.dtype), None
+        )
+        self._fill(found, value)
+        return found
+
+    def full_like(self, given: CallArguments) -> AnyValue:
+        array, value, dtype = given.bound("a", "fill_value", "dtype", needed=2)
+        held = array_argument(array, given.name)
+        assert value is not None
+        kind = dtype_argument(dtype, held.dtype)
+        found = self._new(held.shape, kind, None, self._build.order_of(held))
+        self._fill(found, value)
+        return found
+
+    def _new(
+        self,
+        shape: tuple[Expr, ...],
+        dtype: DType,
+        value: int | None,
+        order: tuple[int, ...] = (),
+    ) -> ArrayValue:
+        found = self._build.allocate("t", dtype, shape, order)
+        if value is not None:
+            self._fill(found, constant(value))
+        return found
+
+    def _fill(self, target: ArrayValue, value: AnyValue) -> None:
+        assert target.view is not None
+        expr = convert(plain(value), target.dtype)
+        self._build.emit(ComputeArray(target.view.name, expr))
+
+    def arange(self, given: CallArguments) -> AnyValue:
+        first, second, third, dtype = given.bound("start", "stop", "step", "dtype", needed=1)
+        assert first is not None
+        start: AnyValue = constant(0)
+        stop = first
+        if not is_none(second):
+            assert second is not None
+            start, stop = first, second
+        step: AnyValue = constant(1) if third is None else third
+        parts = [plain(x) for x in (start, stop, step)]
+        if not all(x.dtype.is_integer for x in parts):
+            raise Refusal("LW187", "arange of floats is not compiled yet", hint="np.linspace")
+        by = static_integer(step, "the step of arange")
+        if not by:
+            raise Refusal("LW105", "the step of arange is zero")
+        low, high = (self._build.index(x, "a bound of arange") for x in parts[:2])
+        gap = difference(high, low) if by > 0 else difference(low, high)
+        count = gap if abs(by) == 1 else (gap + (abs(by) - 1)) // abs(by)
+        if not self._build.holds(count):
+            count = count.max(Const(0))
+        values = low + _index(1, normal(count)) * by
+        kind = dtype_argument(dtype, INT64)
+        value = values if kind == INT64 else Cast(values, kind)
+        return ArrayValue(value, (normal(count),))
+
+    def linspace(self, given: CallArguments) -> AnyValue:
+        start, stop, num, dtype = given.bound("start", "stop", "num", "dtype", needed=2)
+        assert start is not None
+        assert stop is not None
+        first, last = (convert(plain(x), FLOAT64) for x in (start, stop))
+        if dtype_argument(dtype, FLOAT64) != FLOAT64:
+            raise Refusal("LW187", "linspace of this type is not compiled yet", hint="astype")
+        count = shape_argument(self._build, constant(50) if num is None else num)[0]
+        build = self._build
+        # As NumPy: multiples of the step, and the end itself in the last place.
+        pieces = build.define("pieces", Cast(count - 1, FLOAT64))
+        width = build.define("width", Binary("sub", last, first))
+        step = build.define("step", Binary("div", width, pieces))
+        index = _index(1, count)
+        at = Cast(index, FLOAT64)
+        by_step = Binary("mul", at, step)
+        by_part = Binary("mul", Binary("div", at, pieces), width)
+        zero = Const(0.0, FLOAT64)
+        chosen = Select(Binary("eq", step, zero), by_part, by_step)
+        chosen = Select(Binary("eq", pieces, zero), Binary("mul", at, width), chosen)
+        inner = Binary("add", chosen, first)
+        is_last = Binary("eq", index, count - 1)
+        is_end = Binary("and", is_last, count > 1)
+        return ArrayValue(Select(is_end, last, inner), (count,))
+
+    def eye(self, given: CallArguments) -> AnyValue:
+        n, m, k, dtype = given.bound("N", "M", "k", "dtype", needed=1)
+        assert n is not None
+        rows = shape_argument(self._build, n)[0]
+        columns = rows
+        if not is_none(m):
+            assert m is not None
+            columns = shape_argument(self._build, m)[0]
+        shift = 0 if k is None else static_integer(k, "k")
+        kind = dtype_argument(dtype, FLOAT64)
+        is_one = Binary("eq", _index(2, rows) + shift, _index(1, columns))
+        one, zero = (convert(constant(x), kind) for x in (1, 0))
+        return ArrayValue(Select(is_one, one, zero), (rows, columns))
+
+    def triangle(self, is_lower: bool, given: CallArguments) -> AnyValue:
+        """np.tril and np.triu."""
+        array, k = given.bound("m", "k", needed=1)
+        held = array_argument(array, given.name)
+        if held.rank < 2:
+            raise Refusal("LW111", f"'{given.name}' takes a matrix", found=str(held))
+        shift = 0 if k is None else static_integer(k, "k")
+        edge = _index(2, held.shape[-2]) + shift
+        kept = Binary("le" if is_lower else "ge", _index(1, held.shape[-1]), edge)
+        zero = convert(constant(0), held.dtype)
+        return ArrayValue(Select(kept, held.expr, zero), held.shape)
+
+    # -- copies -----------------------------------------------------------------------------------
+
+    def copy(self, given: CallArguments) -> AnyValue:
+        (array,) = given.bound("a", needed=1)
+        return self._build.copy(array_argument(array, given.name), "copy")
+
+    def c_copy(self, array: ArrayValue) -> ArrayValue:
+        """The method copy(), whose result is in C order."""
+        found = self._build.allocate("copy", array.dtype, array.shape)
+        assert found.view is not None
+        self._build.emit(ComputeArray(found.view.name, array.expr))
+        return found
+
+    def astype(self, array: ArrayValue, given: CallArguments) -> AnyValue:
+        (dtype,) = given.bound("dtype", needed=1)
+        kind = dtype_argument(dtype, array.dtype)
+        if array.dtype.is_float and kind.is_integer:
+            raise Refusal("LW188", "floats are not converted to integers by astype yet")
+        order = self._build.order_of(array)
+        value = converted(array, kind).expr
+        return ArrayValue(value, array.shape, None, order)
+
+    def array(self, given: CallArguments) -> AnyValue:
+        """np.array of an array, or of a list of numbers."""
+        value, dtype = given.bound("object", "dtype", needed=1)
+        if isinstance(value, ArrayValue):
+            kind = dtype_argument(dtype, value.dtype)
+            return self._build.copy(converted(value, kind), "copy")  # type: ignore[arg-type]
+        if not isinstance(value, TupleValue) or not value.items:
+            raise Refusal("LW115", "this is no list of numbers", found=str(value))
+        numbers = [plain(x) for x in value.items]
+        joined = np.result_type(*(x.dtype.numpy for x in numbers))
+        from_numbers = dtype_argument(StaticValue(joined), FLOAT64)
+        kind = dtype_argument(dtype, from_numbers)
+        found = self._build.allocate("list", kind, (Const(len(numbers)),))
+        assert found.view is not None
+        for k, number in enumerate(numbers):
+            element = self._build.bind(found.view.base, (Const(k),), (), "x")
+            self._fill(element, number)
+        return found
+
+    # -- views ------------------------------------------------------------------------------------
+
+    def transposed(self, array: ArrayValue, axes: Sequence[int] | None = None) -> ArrayValue:
+        """The array with its axes in another order; reversed where none is given."""
+        held = self._build.store(array)
+        assert held.view is not None
+        order = tuple(reversed(range(held.rank))) if axes is None else tuple(axes)
+        if sorted(order) != list(range(held.rank)):
+            raise Refusal("LW111", f"axes {order} of an array of rank {held.rank}")
+        view = held.view
+        return self._build.bind(view.base, view.start, tuple(view.axes[k] for k in order), "turned")
+
+    def transpose(self, given: CallArguments) -> AnyValue:
+        array, axes = given.bound("a", "axes", needed=1)
+        held = array_argument(array, given.name)
+        return self.transposed(held, None if is_none(axes) else axes_of(axes, held.rank))
+
+    def swapaxes(self, given: CallArguments) -> AnyValue:
+        array, one, other = given.bound("a", "axis1", "axis2", needed=3)
+        held = array_argument(array, given.name)
+        order = list(range(held.rank))
+        (x,), (y,) = axes_of(one, held.rank), axes_of(other, held.rank)
+        order[x], order[y] = order[y], order[x]
+        return self.transposed(held, order)
+
+    def flip(self, given: CallArguments) -> AnyValue:
+        array, axis = given.bound("m", "axis", needed=1)
+        held = self._build.store(array_argument(array, given.name))
+        assert held.view is not None
+        start, axes = list(held.view.start), list(held.view.axes)
+        for k in axes_of(axis, held.rank):
+            for dimension, step in axes[k].steps:
+                start[dimension] = normal(start[dimension] + step * (axes[k].extent - 1))
+            steps = tuple((d, normal(Const(0) - s)) for d, s in axes[k].steps)
+            axes[k] = ViewAxis(axes[k].extent, steps)
+        return self._build.bind(held.view.base, tuple(start), tuple(axes), "flipped")
+
+    def expand_dims(self, given: CallArguments) -> AnyValue:
+        array, axis = given.bound("a", "axis", needed=2)
+        held = self._build.store(array_argument(array, given.name))
+        assert held.view is not None
+        axes = list(held.view.axes)
+        (at,) = axes_of(axis, held.rank + 1)
+        axes.insert(at, ViewAxis(Const(1), ()))
+        return self._build.bind(held.view.base, held.view.start, tuple(axes), "wider")
+
+    def outer(self, op: str, given: CallArguments) -> AnyValue:
+        """np.outer, and np.add.outer and the like."""
+        first, second = given.bound("a", "b", needed=2)
+        x, y = array_argument(first, given.name), array_argument(second, given.name)
+        if x.rank != 1 or y.rank != 1:
+            raise Refusal("LW111", f"'{given.name}' takes vectors here", found=f"{x} and {y}")
+        x = self._build.store(x)
+        assert x.view is not None
+        axes = (*x.view.axes, ViewAxis(Const(1), ()))
+        return self._elementwise.binary(op, self._build.bind(x.view.base, x.view.start, axes, "c"), y)
+
+    def reshape(self, given: CallArguments) -> AnyValue:
+        """A reshape that only adds or drops axes of extent 1, or splits what is equal."""
+        array, shape = given.bound("a", "shape", needed=2)
+        assert shape is not None
+        held = self._build.store(array_argument(array, given.name))
+        wanted = shape_argument(self._build, shape)
+        assert held.view is not None
+        longer = [axis for axis in held.view.axes if axis.extent != Const(1)]
+        left = iter(longer)
+        axes = []
+        for extent in wanted:
+            if extent == Const(1):
+                axes.append(ViewAxis(Const(1), ()))
+                continue
+            axis = next(left, None)
+            if axis is None or not self._build.equal(axis.extent, extent):
+                hint = "extents of 1 may come and go"
+                raise Refusal("LW189", "this reshape is not compiled yet", hint=hint)
+            axes.append(axis)
+        if next(left, None) is not None:
+            raise Refusal("LW189", "this reshape is not compiled yet")
+        return self._build.bind(held.view.base, held.view.start, tuple(axes), "reshaped")
+
+    # -- joining ----------------------------------------------------------------------------------
+
+    def concatenate(self, given: CallArguments) -> AnyValue:
+        arrays, axis = given.bound("arrays", "axis", needed=1)
+        return self._joined(arrays, 0 if axis is None else static_integer(axis, "the axis"), given)
+
+    def hstack(self, given: CallArguments) -> AnyValue:
+        (arrays,) = given.bound("tup", needed=1)
+        first = arrays.items[0] if isinstance(arrays, TupleValue) and arrays.items else None
+        axis = 0 if isinstance(first, ArrayValue) and first.rank == 1 else 1
+        return self._joined(arrays, axis, given)
+
+    def _joined(self, arrays: AnyValue | None, axis: int, given: CallArguments) -> ArrayValue:
+        if not isinstance(arrays, TupleValue) or not arrays.items:
+            raise Refusal("LW115", f"'{given.name}' takes a tuple of arrays", found=str(arrays))
+        parts = [array_argument(x, given.name) for x in arrays.items]
+        rank, build = parts[0].rank, self._build
+        if any(part.rank != rank for part in parts) or not -rank <= axis < rank:
+            raise Refusal("LW111", f"'{given.name}' takes arrays of one rank")
+        axis %= rank
+        rest = broadcast_shapes(build, [(*p.shape[:axis], *p.shape[axis + 1 :]) for p in parts])
+        dtype = dtype_argument(StaticValue(np.result_type(*(p.dtype.numpy for p in parts))), FLOAT64)
+        total: Expr = Const(0)
+        for part in parts:
+            total = total + part.shape[axis]
+        found = build.allocate("joined", dtype, (*rest[:axis], normal(total), *rest[axis:]))
+        at: Expr = Const(0)
+        for part in parts:
+            start = tuple(at if k == axis else Const(0) for k in range(rank))
+            axes = tuple(
+                ViewAxis(extent, ((k, Const(1)),)) for k, extent in enumerate(part.shape)
+            )
+            assert found.view is not None
+            piece = build.bind(found.view.base, start, axes, "piece")
+            assert piece.view is not None
+            build.emit(ComputeArray(piece.view.name, converted(part, dtype).expr))
+            at = normal(at + part.shape[axis])
+        return found
+
+    def where(self, given: CallArguments) -> Operand:
+        cond, x, y = given.bound("condition", "x", "y", needed=3)
+        assert cond is not None
+        assert x is not None
+        assert y is not None
+        return self._elementwise.where(cond, x, y)
+
+
+def _index(k: int, extent: Expr) -> Expr:
+    """The index along the k-th axis from the end, of an axis that may be broadcast."""
+    return Const(0) if extent == Const(1) else position(k)
+
+
+def is_contiguous(build: Building, array: ArrayValue) -> bool:
+    """Whether a view is a whole array in C order."""
+    view = array.view
+    if view is None or view.base in build.gapped or build.arrays[view.base].order:
+        return False
+    base = build.arrays[view.base]
+    if len(view.axes) != base.rank:
+        return False
+    steps = [one_step(axis) for axis in view.axes]
+    return all(step == (k, Const(1)) for k, step in enumerate(steps)) and view.shape == base.shape
+
+
+Reader = Callable[[ArrayFunctions, CallArguments], AnyValue]
+FUNCTIONS_OF_ARRAYS: IdentityMap[object, Reader] = IdentityMap(
+    [
+        (np.empty, lambda self, given: self.filled(None, given)),
+        (np.ndarray, lambda self, given: self.filled(None, given)),
+        (np.zeros, lambda self, given: self.filled(0, given)),
+        (np.ones, lambda self, given: self.filled(1, given)),
+        (np.empty_like, lambda self, given: self.like(None, given)),
+        (np.zeros_like, lambda self, given: self.like(0, given)),
+        (np.ones_like, lambda self, given: self.like(1, given)),
+        (np.full, ArrayFunctions.full),
+        (np.full_like, ArrayFunctions.full_like),
+        (np.arange, ArrayFunctions.arange),
+        (np.linspace, ArrayFunctions.linspace),
+        (np.eye, ArrayFunctions.eye),
+        (np.identity, ArrayFunctions.eye),
+        (np.tril, lambda self, given: self.triangle(True, given)),
+        (np.triu, lambda self, given: self.triangle(False, given)),
+        (np.copy, ArrayFunctions.copy),
+        (np.array, ArrayFunctions.array),
+        (np.transpose, ArrayFunctions.transpose),
+        (np.swapaxes, ArrayFunctions.swapaxes),
+        (np.flip, ArrayFunctions.flip),
+        (np.expand_dims, ArrayFunctions.expand_dims),
+        (np.reshape, ArrayFunctions.reshape),
+        (np.concatenate, ArrayFunctions.concatenate),
+        (np.hstack, ArrayFunctions.hstack),
+        (np.where, ArrayFunctions.where),
+        (np.outer, lambda self, given: self.outer("mul", given)),
+    ]
+)
+OUTER_OPERATORS: IdentityMap[object, str] = IdentityMap(
+    [
+        (np.add, "add"), (np.subtract, "sub"), (np.multiply, "mul"), (np.divide, "div"),
+        (np.minimum, "min"), (np.maximum, "max"),
+    ]
+)  # fmt: skip

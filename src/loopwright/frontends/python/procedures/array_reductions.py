@@ -1,0 +1,274 @@
+"""Reductions of arrays and products of matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from loopwright.frontends.python.merged_types import join
+from loopwright.frontends.python.procedures.abstract_values import AnyValue, ArrayValue, one_step
+from loopwright.frontends.python.procedures.array_operations import (
+    Elementwise,
+    Operand,
+    converted,
+)
+from loopwright.frontends.python.procedures.building import Building
+from loopwright.frontends.python.procedures.call_arguments import (
+    CallArguments,
+    array_argument,
+    axes_of,
+    dtype_argument,
+    is_none,
+)
+from loopwright.frontends.python.python_values import PyValue, constant, truth
+from loopwright.frontends.refusal import Refusal
+from loopwright.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64, DType
+from loopwright.ir.expr import Binary, Cast, Const, Expr
+from loopwright.ir.procedure import MultiplyMatrices, ReduceArray, ViewAxis
+from loopwright.memo import IdentityMap
+
+__all__ = ["REDUCTIONS", "Reductions"]
+
+_CONVERTED_AT_ONCE = 8192  # elements of NumPy's buffers
+
+
+class Reductions:
+    """Reads reductions and products."""
+
+    def __init__(self, build: Building, elementwise: Elementwise) -> None:
+        self._build = build
+        self._elementwise = elementwise
+
+    def call(self, function: object, given: CallArguments) -> AnyValue:
+        """A reduction of the table."""
+        return REDUCTIONS[function](self, given)
+
+    # -- reductions -------------------------------------------------------------------------------
+
+    def sum(self, given: CallArguments) -> AnyValue:
+        array, axis, dtype, keepdims = self._bound(given)
+        return self._added("add", array, axis, keepdims, dtype_argument(dtype, _wide(array.dtype)))
+
+    def prod(self, given: CallArguments) -> AnyValue:
+        array, axis, dtype, keepdims = self._bound(given)
+        return self._added("mul", array, axis, keepdims, dtype_argument(dtype, _wide(array.dtype)))
+
+    def mean(self, given: CallArguments) -> AnyValue:
+        array, axis, dtype, keepdims = self._bound(given)
+        return self._mean(array, axis, keepdims, dtype_argument(dtype, _mean_type(array.dtype)))
+
+    def _mean(
+        self, array: ArrayValue, axis: AnyValue | None, keepdims: bool, dtype: DType
+    ) -> Operand:
+        if array.dtype.name == "float16":
+            raise Refusal("LW185", "a mean of float16 is not compiled yet", hint="astype(float)")
+        total = self._added("add", array, axis, keepdims, dtype)
+        return self._elementwise.binary("div", total, self._count(array, axis, dtype))
+
+    def _count(self, array: ArrayValue, axis: AnyValue | None, dtype: DType) -> PyValue:
+        """The number of elements that a reduction takes, as NumPy divides by it."""
+        count: Expr = Const(1)
+        for k in axes_of(axis, array.rank):
+            count = count * array.shape[k]
+        kind = dtype.real
+        if isinstance(count, Const):
+            return PyValue(Const(float(count.value.real), kind))
+        return PyValue(Cast(count, kind))
+
+    def std(self, given: CallArguments) -> AnyValue:
+        return self._elementwise.call(np.sqrt, "np.sqrt", [self.var(given)]) or constant(0)
+
+    def var(self, given: CallArguments) -> Operand:
+        array, axis, dtype, keepdims = self._bound(given)
+        kind = dtype_argument(dtype, _mean_type(array.dtype))
+        if array.dtype.name == "float16" or array.dtype.is_complex:
+            raise Refusal("LW185", f"a variance of {array.dtype} is not compiled yet")
+        array = self._build.store(array)
+        mean = self._mean(array, axis, True, kind)
+        if isinstance(mean, ArrayValue):
+            mean = self._build.store(mean, "mean")
+        rest = self._elementwise.binary("sub", array, mean)
+        square = self._elementwise.binary("mul", rest, rest)
+        assert isinstance(square, ArrayValue)
+        total = self._added("add", square, axis, keepdims, kind)
+        return self._elementwise.binary("div", total, self._count(array, axis, kind))
+
+    def extreme(self, op: str, given: CallArguments) -> AnyValue:
+        array, axis, keep = given.bound("a", "axis", "keepdims", needed=1)
+        held = array_argument(array, given.name)
+        if held.dtype.is_complex:
+            raise Refusal("LW103", f"'{given.name}' is not compiled for complex numbers")
+        for k in axes_of(axis, held.rank):
+            text = "zero-size array to reduction operation which has no identity"
+            self._build.require(held.shape[k] - 1, "ValueError", text, ())
+        word = op if held.dtype != BOOL else {"min": "and", "max": "or"}[op]
+        return self._added(word, held, axis, _flag(keep), held.dtype)
+
+    def logical(self, op: str, given: CallArguments) -> AnyValue:
+        array, axis, keep = given.bound("a", "axis", "keepdims", needed=1)
+        held = array_argument(array, given.name)
+        tested = ArrayValue(truth(PyValue(held.expr)), held.shape, None, self._order(held))
+        return self._added(op, tested, axis, _flag(keep), BOOL)
+
+    def count_nonzero(self, given: CallArguments) -> AnyValue:
+        array, axis, keep = given.bound("a", "axis", "keepdims", needed=1)
+        held = array_argument(array, given.name)
+        tested = ArrayValue(Cast(truth(PyValue(held.expr)), INT64), held.shape)
+        found = self._added("add", tested, axis, _flag(keep), INT64)
+        return PyValue(found.expr, weak=True) if isinstance(found, PyValue) else found
+
+    def _order(self, array: ArrayValue) -> tuple[int, ...]:
+        return self._build.order_of(array)
+
+    def _bound(
+        self, given: CallArguments
+    ) -> tuple[ArrayValue, AnyValue | None, AnyValue | None, bool]:
+        array, axis, dtype, keep = given.bound("a", "axis", "dtype", "keepdims", needed=1)
+        return array_argument(array, given.name), axis, dtype, _flag(keep)
+
+    def _added(
+        self, op: str, array: ArrayValue, axis: AnyValue | None, keepdims: bool, dtype: DType
+    ) -> Operand:
+        """`op.reduce(array, axis)` in a type."""
+        build = self._build
+        axes = axes_of(axis, array.rank)
+        runs = self._runs(array)
+        is_same = array.dtype == dtype
+        value = converted(array, dtype).expr
+        chunk = 0 if is_same or dtype.is_exact else _CONVERTED_AT_ONCE
+        kept = [k for k in range(array.rank) if k not in axes]
+        if not kept and not keepdims:
+            cell = build.cell("r", dtype)
+            build.emit(ReduceArray(cell, op, value, array.shape, axes, runs, chunk))
+            return build.number("r", PyValue(build.load(cell)))
+        shape = tuple(array.shape[k] for k in kept)
+        order = tuple(kept.index(k) for run in runs for k in run if k in kept)
+        found = build.allocate("r", dtype, shape, order)
+        assert found.view is not None
+        build.emit(ReduceArray(found.view.name, op, value, array.shape, axes, runs, chunk))
+        if not keepdims:
+            return found
+        axis_views = iter(found.view.axes)
+        every = tuple(
+            next(axis_views) if k in kept else ViewAxis(Const(1), ()) for k in range(array.rank)
+        )
+        return build.bind(found.view.base, found.view.start, every, "r")
+
+    def _runs(self, array: ArrayValue) -> tuple[tuple[int, ...], ...]:
+        """The axes as memory has them, slowest first, grouped where there are no gaps."""
+        build = self._build
+        order = build.order_of(array) or tuple(range(array.rank))
+        if array.view is None:
+            return (order,) if order else ()
+        base = build.arrays[array.view.base]
+        if base.name in build.gapped:
+            return tuple((axis,) for axis in order)
+        runs: list[tuple[int, ...]] = []
+        dimensions = base.order or tuple(range(base.rank))
+        place = {dimension: k for k, dimension in enumerate(dimensions)}
+        before: int | None = None  # place of the dimension that the last axis runs over
+        for axis in order:
+            step = one_step(array.view.axes[axis])
+            is_whole = step is not None and step[1] == Const(1)
+            is_whole = is_whole and step is not None and array.shape[axis] == base.shape[step[0]]
+            here = place[step[0]] if step is not None else None
+            if runs and is_whole and before is not None and here == before + 1:
+                runs[-1] = (*runs[-1], axis)
+            else:
+                runs.append((axis,))
+            before = here if step is not None and step[1] == Const(1) else None
+        return tuple(runs)
+
+    # -- products ---------------------------------------------------------------------------------
+
+    def matmul(self, given: CallArguments) -> AnyValue:
+        x, y = given.bound("a", "b", needed=2)
+        assert x is not None
+        assert y is not None
+        return self.product(x, y)
+
+    def dot(self, given: CallArguments) -> AnyValue:
+        x, y = given.bound("a", "b", needed=2)
+        assert x is not None
+        assert y is not None
+        if isinstance(x, PyValue) or isinstance(y, PyValue):
+            return self._elementwise.binary("mul", x, y)
+        second = array_argument(y, given.name)
+        if second.rank > 2:
+            raise Refusal("LW186", "np.dot of more than two dimensions is not compiled yet")
+        return self.product(x, second)
+
+    def product(self, x: AnyValue, y: AnyValue) -> Operand:
+        """`x @ y`."""
+        build = self._build
+        left, right = array_argument(x, "@"), array_argument(y, "@")
+        if not left.rank or not right.rank:
+            raise Refusal("LW186", "'@' takes no arrays of rank 0")
+        dtype, _ = join(((left.dtype, False), (right.dtype, False)))
+        inner = right.shape[-2] if right.rank > 1 else right.shape[0]
+        if not build.equal(left.shape[-1], inner):
+            text = "matmul: Input operand 1 has a mismatch in its core dimension 0 (size {1} is"
+            text += " different from {0})"
+            same = Binary("eq", left.shape[-1], inner)
+            build.check(same, "ValueError", text, (left.shape[-1], inner))
+        outer: list[tuple[Expr, ...]] = [left.shape[:-2], right.shape[:-2]]
+        from_left = left.shape[-2:-1] if left.rank > 1 else ()
+        from_right = right.shape[-1:] if right.rank > 1 else ()
+        if all(outer) and outer[0] != outer[1]:
+            raise Refusal("LW186", "products that broadcast are not compiled yet")
+        shape = (*(outer[0] or outer[1]), *from_left, *from_right)
+        names = []
+        for factor in (left, right):
+            held = build.store(converted(factor, dtype))  # type: ignore[arg-type]
+            assert held.view is not None
+            names.append(held.view.name)
+        if not shape:
+            cell = build.cell("dot", dtype)
+            build.emit(MultiplyMatrices(cell, *names))
+            return build.number("dot", PyValue(build.load(cell)))
+        found = build.allocate("dot", dtype, shape)
+        assert found.view is not None
+        build.emit(MultiplyMatrices(found.view.name, *names))
+        return found
+
+
+def _flag(value: AnyValue | None) -> bool:
+    """A keyword that is True or False."""
+    if is_none(value):
+        return False
+    if isinstance(value, PyValue) and isinstance(value.expr, Const) and value.dtype == BOOL:
+        return bool(value.expr.value)
+    raise Refusal("LW184", "keepdims is not a constant", found=str(value))
+
+
+def _wide(dtype: DType) -> DType:
+    """The type in which NumPy adds up integers that are narrower than its default."""
+    if dtype == BOOL or (dtype.kind == "i" and dtype.bits < 64):
+        return INT64
+    return DTYPES["uint64"] if dtype.kind == "u" else dtype
+
+
+def _mean_type(dtype: DType) -> DType:
+    return FLOAT64 if dtype.is_exact else dtype
+
+
+Reader = Callable[[Reductions, CallArguments], AnyValue]
+REDUCTIONS: IdentityMap[object, Reader] = IdentityMap(
+    [
+        (np.sum, Reductions.sum),
+        (np.prod, Reductions.prod),
+        (np.mean, Reductions.mean),
+        (np.std, Reductions.std),
+        (np.var, Reductions.var),
+        (np.min, lambda self, given: self.extreme("min", given)),
+        (np.max, lambda self, given: self.extreme("max", given)),
+        (np.amin, lambda self, given: self.extreme("min", given)),
+        (np.amax, lambda self, given: self.extreme("max", given)),
+        (np.all, lambda self, given: self.logical("and", given)),
+        (np.any, lambda self, given: self.logical("or", given)),
+        (np.count_nonzero, Reductions.count_nonzero),
+        (np.matmul, Reductions.matmul),
+        (np.dot, Reductions.dot),
+    ]
+)

@@ -1,0 +1,145 @@
+"""Writes to arrays: elements, views, `out=` and augmented assignments."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from loopwright.frontends.python.procedures.abstract_values import AnyValue, ArrayValue
+from loopwright.frontends.python.procedures.array_operations import (
+    Elementwise,
+    Operand,
+    broadcast_shapes,
+    plain,
+)
+from loopwright.frontends.python.procedures.building import Building
+from loopwright.frontends.python.procedures.subscripts import Item, Subscripts
+from loopwright.frontends.python.python_values import PyValue, convert
+from loopwright.frontends.refusal import Refusal
+from loopwright.ir.dtypes import INT64, DType
+from loopwright.ir.expr import Binary, Const, Expr, Load, Select
+from loopwright.ir.procedure import ArrayRole, ComputeArray, SetElement
+
+__all__ = ["ArrayWrites"]
+
+
+class ArrayWrites:
+    """Emits writes."""
+
+    def __init__(
+        self, build: Building, elementwise: Elementwise, subscripts: Subscripts
+    ) -> None:
+        self._build = build
+        self._elementwise = elementwise
+        self._subscripts = subscripts
+
+    def item(self, array: ArrayValue, items: list[Item], value: AnyValue) -> None:
+        """`array[items] = value`."""
+        mask = self.mask(array, items)
+        if mask is not None:
+            self._masked(array, mask, value)
+            return
+        index = self._subscripts.element(array, items)
+        if index is None:
+            if any(isinstance(item, ArrayValue) for item in items):
+                hint = "a loop over the index array"
+                raise Refusal("LW181", "writing by an index array is not compiled yet", hint=hint)
+            self.whole(self._subscripts.view(array, items), value)
+            return
+        assert array.view is not None
+        if isinstance(value, ArrayValue) and value.rank:
+            raise Refusal("LW182", "an element is given an array", found=str(value))
+        self.element(array.view.base, index, plain(value), array.dtype)
+
+    def element(self, base: str, index: tuple[Expr, ...], value: PyValue, dtype: DType) -> None:
+        """`base[index] = value`."""
+        number = self._number(value, dtype)
+        self._note(base)
+        self._build.emit(SetElement(base, index, number))
+
+    def whole(self, target: ArrayValue, value: AnyValue) -> None:
+        """`target[...] = value`."""
+        assert target.view is not None
+        if isinstance(value, ArrayValue):
+            self._require_fit(target, value)
+            value = self._fitted(target, value)
+        expr = self._number(plain(value), target.dtype)
+        self._note(target.view.base)
+        self._build.emit(ComputeArray(target.view.name, expr))
+
+    def out(self, target: AnyValue, value: Operand) -> AnyValue:
+        """`out=target` of an elementwise function."""
+        if not isinstance(target, ArrayValue) or target.view is None:
+            raise Refusal("LW115", "out= is no array", found=str(target))
+        self.augmented(target, value)
+        return target
+
+    def augmented(self, target: ArrayValue, value: Operand) -> None:
+        """The value of `target op= ...`, which NumPy casts within one kind."""
+        dtype = plain(value).dtype
+        if not np.can_cast(dtype.numpy, target.dtype.numpy, "same_kind"):
+            text = f"a result of {dtype} cannot be cast to {target.dtype}"
+            raise Refusal("LW191", text, hint="x[...] = x op y converts")
+        if isinstance(value, ArrayValue) and value.rank > target.rank:
+            raise Refusal("LW182", "the result has more dimensions than its target")
+        self.whole(target, value)
+
+    def _note(self, base: str) -> None:
+        """Remember that memory is written; numbers of the caller are none."""
+        array = self._build.arrays[base]
+        assert array.role is not ArrayRole.ARGUMENT or array.rank
+        self._build.written.add(base)
+
+    def _require_fit(self, target: ArrayValue, value: ArrayValue) -> None:
+        """The value broadcasts to the target, and makes it no larger."""
+        shape = value.shape[max(0, value.rank - target.rank) :]
+        broadcast_shapes(self._build, [target.shape, shape])
+        for k in range(1, len(shape) + 1):
+            if target.shape[-k] == Const(1) and shape[-k] != Const(1):
+                text = "could not broadcast input array of extent {0} into extent 1"
+                cond = Binary("eq", shape[-k], Const(1))
+                self._build.check(cond, "ValueError", text, (shape[-k],))
+
+    def _fitted(self, target: ArrayValue, value: ArrayValue) -> ArrayValue:
+        """The value without leading axes of extent 1 that the target lacks."""
+        if value.rank <= target.rank:
+            return value
+        more = value.rank - target.rank
+        if any(extent != Const(1) for extent in value.shape[:more]):
+            raise Refusal("LW182", "the value has more dimensions than its target")
+        held = self._build.store(value)
+        assert held.view is not None
+        return self._build.bind(held.view.base, held.view.start, held.view.axes[more:], "v")
+
+    def _number(self, value: PyValue, dtype: DType) -> Expr:
+        """The value as an element of an array; a Python integer has to fit."""
+        if value.dtype.is_complex and not dtype.is_complex:
+            raise Refusal("LW109", f"a complex value is stored as {dtype}", hint="take .real of it")
+        is_narrow = dtype.is_integer and dtype != INT64
+        if value.weak and value.dtype == INT64 and is_narrow and not isinstance(value.expr, Const):
+            number = self._build.number("x", value)
+            low, high = Const(dtype.least), Const(min(dtype.greatest, INT64.greatest))
+            inside = Binary("and", number.expr >= low, Binary("le", number.expr, high))
+            text = f"Python integer {{0}} out of bounds for {dtype}"
+            self._build.check(inside, "OverflowError", text, (number.expr,))
+            value = number
+        return convert(value, dtype)
+
+    # -- masks ------------------------------------------------------------------------------------
+
+    def mask(self, array: ArrayValue, items: list[Item]) -> ArrayValue | None:
+        """The mask by which all of an array is indexed."""
+        match items:
+            case [ArrayValue() as mask] if mask.dtype.name == "bool" and mask.rank == array.rank:
+                return mask
+        return None
+
+    def _masked(self, array: ArrayValue, mask: ArrayValue, value: AnyValue) -> None:
+        """`array[mask] = number`: every element is written, those outside with what they are."""
+        if isinstance(value, ArrayValue) and value.rank:
+            hint = "np.where(mask, value, array)"
+            text = "writing an array by a mask is not compiled yet"
+            raise Refusal("LW181", text, hint=hint)
+        broadcast_shapes(self._build, [array.shape, mask.shape])
+        number = self._number(plain(value), array.dtype)
+        assert isinstance(array.expr, Load)
+        self.whole(array, ArrayValue(Select(mask.expr, number, array.expr), array.shape))

@@ -1,0 +1,110 @@
+"""What a for loop of a NumPy function runs over: ranges, arrays, enumerate and zip."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+
+from loopwright.frontends.python.procedures.abstract_values import (
+    AnyValue,
+    ArrayValue,
+    TupleValue,
+)
+from loopwright.frontends.python.procedures.building import Building
+from loopwright.frontends.python.procedures.extents import normal
+from loopwright.frontends.python.procedures.value_reader import ValueReader
+from loopwright.frontends.python.python_values import PyValue
+from loopwright.frontends.refusal import Refusal
+from loopwright.ir.expr import Binary, Const, Expr, Var
+from loopwright.ir.procedure import ProcedureStmt, RangeLoop
+
+__all__ = ["Iterations"]
+
+
+class Iterations:
+    """The header of one loop, read before its body."""
+
+    def __init__(self, build: Building, values: ValueReader, stmt: ast.For) -> None:
+        self._build = build
+        self._values = values
+        self._target = stmt.target
+        wish = stmt.target.id if isinstance(stmt.target, ast.Name) else "i"
+        self._var = build.names.fresh(wish)
+        self._arrays: list[ArrayValue] = []
+        self._first: Expr | None = None  # of what enumerate counts
+        self._is_range = False
+        self._header(stmt.iter)
+
+    def _header(self, node: ast.expr) -> None:
+        function = self._values.static(node.func) if isinstance(node, ast.Call) else None
+        if isinstance(node, ast.Call) and not node.keywords:
+            if function is builtins.range or getattr(function, "__name__", "") == "prange":
+                self._range(node)
+                return
+            if function is builtins.enumerate and len(node.args) in (1, 2):
+                first = self._values.value(node.args[1]) if len(node.args) > 1 else None
+                at = None if first is None else self._values.build.index(_number(first), "the start")
+                self._first = Const(0) if at is None else at
+                self._over([node.args[0]])
+                return
+            if function is builtins.zip and node.args:
+                self._over(node.args)
+                return
+        self._over([node])
+
+    def _over(self, nodes: list[ast.expr]) -> None:
+        """Run over the first axis of arrays, as far as the shortest has it."""
+        for value in self._values.values(*nodes):
+            if not isinstance(value, ArrayValue) or not value.rank:
+                text = "the loop runs over what is no array and no range"
+                raise Refusal("LW126", text, found=str(value), hint="for i in range(n)")
+            self._arrays.append(self._build.store(value))
+        stop = self._arrays[0].shape[0]
+        for array in self._arrays[1:]:
+            if not self._build.equal(stop, array.shape[0]):
+                stop = stop.min(array.shape[0])
+        self.start, self.stop, self.step = Const(0), stop, Const(1)
+        self._build.ranges.set(self._var, Const(0), normal(stop - 1))
+
+    def _range(self, node: ast.Call) -> None:
+        if not 1 <= len(node.args) <= 3:
+            raise Refusal("LW124", "range takes one to three arguments")
+        self._is_range = True
+        build = self._build
+        found = [build.index(_number(x), "the bound of the loop")
+                 for x in self._values.values(*node.args)]
+        start, stop = (Const(0), found[0]) if len(found) == 1 else found[:2]
+        step = found[2] if len(found) == 3 else Const(1)
+        self.start, self.stop, self.step = start, stop, step
+        match step:
+            case Const(value=int(value)) if value > 0:
+                build.ranges.set(self._var, start, normal(stop - 1))
+            case Const(value=int(value)) if value < 0:
+                build.ranges.set(self._var, normal(stop + 1), start)
+            case Const():
+                raise Refusal("LW105", "the step of the loop is zero", hint="2 or -1")
+            case _:
+                text = "range() arg 3 must not be zero"
+                build.check(Binary("ne", step, Const(0)), "ValueError", text)
+
+    def items(self) -> list[tuple[ast.expr, AnyValue]]:
+        """What the target of the loop is bound to in an iteration."""
+        at = Var(self._var)
+        if self._is_range:
+            return [(self._target, PyValue(at, weak=True))]
+        index = PyValue(at, weak=True)
+        parts = [self._values.subscripts.read(array, [index]) for array in self._arrays]
+        value: AnyValue = parts[0] if len(parts) == 1 else TupleValue(tuple(parts))
+        if self._first is not None:
+            value = TupleValue((PyValue(normal(at + self._first), weak=True), value))
+        return [(self._target, value)]
+
+    def loop(self, body: tuple[ProcedureStmt, ...]) -> RangeLoop:
+        """The loop with its body."""
+        return RangeLoop(self._var, self.start, self.stop, self.step, body)
+
+
+def _number(value: AnyValue) -> PyValue:
+    if isinstance(value, PyValue):
+        return value
+    raise Refusal("LW114", "the bound of the loop is not an integer", found=str(value))

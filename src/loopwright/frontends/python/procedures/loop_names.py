@@ -1,0 +1,150 @@
+"""Names that a loop of a NumPy function changes: in cells, or in arrays that iterations hand on."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+
+from loopwright.frontends.python.procedures.abstract_values import AnyValue, ArrayValue, Unknown
+from loopwright.frontends.python.procedures.building import Building
+from loopwright.frontends.python.procedures.joins import Wider, joined_type, same_value, stored
+from loopwright.frontends.python.python_values import PyType, PyValue
+from loopwright.frontends.refusal import Refusal
+from loopwright.ir.procedure import ArrayRole, ComputeArray
+
+__all__ = ["LoopNames", "bound_names"]
+
+
+def bound_names(body: Sequence[ast.stmt]) -> frozenset[str]:
+    """Every name that statements bind anew; `x += ...` may change an array in place."""
+    found = set()
+    for stmt in body:
+        augmented = {id(n.target) for n in ast.walk(stmt) if isinstance(n, ast.AugAssign)}
+        found |= {
+            n.id
+            for n in ast.walk(stmt)
+            if isinstance(n, ast.Name)
+            and isinstance(n.ctx, ast.Store | ast.Del)
+            and id(n) not in augmented
+        }
+    return frozenset(found)
+
+
+def changed_names(body: Sequence[ast.stmt]) -> frozenset[str]:
+    """Every name that statements assign."""
+    nodes = (n for stmt in body for n in ast.walk(stmt))
+    return frozenset(
+        n.id for n in nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)
+    )
+
+
+class LoopNames:
+    """The names of one loop while its body is read."""
+
+    def __init__(
+        self,
+        build: Building,
+        env: dict[str, AnyValue],
+        body: Sequence[ast.stmt],
+        types: Mapping[str, PyType],
+        arrays: frozenset[str],
+    ) -> None:
+        """Store what changes, before the loop; `env` becomes that of an iteration's start."""
+        self._build = build
+        self._cells: dict[str, tuple[str, PyType]] = {}
+        self._arrays: dict[str, ArrayValue] = {}
+        self._shared: set[str] = set()  # names of arrays that others see too
+        changed, bound = changed_names(body), bound_names(body)
+        self._changed, self._bound = changed, bound
+        for name in sorted(changed & env.keys()):
+            value = env[name]
+            if isinstance(value, PyValue):
+                kind = types.get(name, value.type)
+                cell = build.cell(name, kind[0])
+                stored(build, cell, value)
+                self._cells[name] = cell, kind
+            elif isinstance(value, ArrayValue) and name in bound and name in arrays:
+                self._arrays[name] = build.copy(value, name)
+                if self._is_shared(name, value, env):
+                    self._shared.add(name)
+            elif not isinstance(value, ArrayValue) or name in bound:
+                carried = name if isinstance(value, ArrayValue) else ""
+                env[name] = Unknown("is changed by the loop", carried)
+
+    def _is_shared(self, name: str, value: ArrayValue, env: Mapping[str, AnyValue]) -> bool:
+        assert value.view is not None
+        base = value.view.base
+        if self._build.arrays[base].role is ArrayRole.ARGUMENT:
+            return True
+        others = (v for n, v in env.items() if n != name and isinstance(v, ArrayValue))
+        return any(v.view is not None and v.view.base == base for v in others)
+
+    def start(self, env: dict[str, AnyValue]) -> None:
+        """What names are at the start of an iteration; emitted inside the loop."""
+        for name, (cell, (_, weak)) in self._cells.items():
+            value = self._build.define(name, self._build.load(cell))
+            env[name] = PyValue(value, weak)
+        env.update(self._arrays)
+
+    def hand_on(self, env: Mapping[str, AnyValue]) -> None:
+        """Store what the next iteration, or what stands after the loop, goes on with."""
+        build = self._build
+        wider: dict[str, PyType] = {}
+        for name, (cell, kind) in self._cells.items():
+            value = env.get(name)
+            if isinstance(value, Unknown) and not value.why:
+                continue
+            if not isinstance(value, PyValue):
+                text = f"'{name}' is a number before the loop, and something else in it"
+                raise Refusal("LW192", text, hint="use another name")
+            found = joined_type(name, [kind, value.type])
+            if found != kind:
+                wider[name] = found
+            else:
+                stored(build, cell, value)
+        if wider:
+            raise Wider(wider)
+        self._hand_on_arrays(env)
+
+    def _hand_on_arrays(self, env: Mapping[str, AnyValue]) -> None:
+        build = self._build
+        bases = {v.view.base for v in self._arrays.values() if v.view is not None}
+        moves: list[tuple[ArrayValue, ArrayValue]] = []
+        for name, held in self._arrays.items():
+            value = env.get(name)
+            if same_value(value, held):
+                continue
+            if not isinstance(value, ArrayValue) or value.view is None:
+                raise Refusal("LW192", f"'{name}' is no array at the end of the loop")
+            is_like = value.dtype == held.dtype and value.rank == held.rank
+            if not is_like:
+                text = f"'{name}' is {held} before the loop, and {value} in it"
+                raise Refusal("LW192", text, hint="use another name")
+            for x, y in zip(held.shape, value.shape, strict=True):
+                if not build.equal(x, y):
+                    text = f"'{name}' has another shape in the loop"
+                    raise Refusal("LW192", text, hint="use another name")
+            moves.append((held, build.copy(value) if value.view.base in bases else value))
+        for held, value in moves:
+            assert held.view is not None
+            build.emit(ComputeArray(held.view.name, value.expr))
+
+    def finish(self, env: dict[str, AnyValue], before: Mapping[str, AnyValue]) -> None:
+        """What names are after the loop."""
+        build = self._build
+        for name, held in self._arrays.items():
+            assert held.view is not None
+            if name in self._shared and held.view.base in build.written:
+                text = f"the array '{name}' is written in the loop and bound to others there"
+                hint = f"copy into it: {name}[...] = ..."
+                raise Refusal("LW192", text, hint=hint)
+        env.clear()
+        env.update(before)
+        for name in self._changed:
+            if name in self._cells:
+                cell, (_, weak) = self._cells[name]
+                env[name] = PyValue(build.define(name, build.load(cell)), weak)
+            elif name in self._arrays:
+                env[name] = self._arrays[name]
+            elif name not in before or name in self._bound:
+                env[name] = Unknown("has no value of its own where the loop does not run")

@@ -1,0 +1,280 @@
+"""Subscripts of arrays: elements, and views by slices, integers, new axes and `...`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from types import EllipsisType
+from typing import TypeAlias
+
+from loopwright.frontends.python.procedures.abstract_values import (
+    AnyValue,
+    ArrayValue,
+    StaticValue,
+    TupleValue,
+    one_step,
+)
+from loopwright.frontends.python.procedures.building import Building
+from loopwright.frontends.python.procedures.extents import clamped, difference, normal
+from loopwright.frontends.python.python_values import PyValue
+from loopwright.frontends.refusal import Refusal
+from loopwright.ir.dtypes import BOOL, INT64
+from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Select
+from loopwright.ir.procedure import ArrayView, ReduceArray, ViewAxis
+from loopwright.lazy_dataclass import dataclass
+
+__all__ = ["Item", "Slice", "Subscripts", "base_index", "is_whole_step"]
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """`start:stop:step`, None where nothing is written."""
+
+    start: PyValue | None
+    stop: PyValue | None
+    step: PyValue | None
+
+
+Item: TypeAlias = PyValue | Slice | ArrayValue | EllipsisType | None
+_OUTSIDE = "index {0} is out of bounds for axis {1} with size {2}"
+
+
+class Subscripts:
+    """Reads subscripts and applies them to arrays."""
+
+    def __init__(self, build: Building, value: Callable[[ast.expr], AnyValue]) -> None:
+        self._build = build
+        self._value = value
+
+    # -- reading ----------------------------------------------------------------------------------
+
+    def items(self, node: ast.expr) -> list[Item]:
+        """The parts of a subscript."""
+        if isinstance(node, ast.Tuple):
+            return [self._item(part) for part in node.elts]
+        if isinstance(node, ast.Slice):
+            return [self._item(node)]
+        found = self._value(node)
+        if isinstance(found, TupleValue):
+            return [self._plain(item) for item in found.items]
+        return [self._plain(found)]
+
+    def _item(self, node: ast.expr) -> Item:
+        if isinstance(node, ast.Slice):
+            parts = [node.lower, node.upper, node.step]
+            return Slice(*(None if part is None else self._bound(part) for part in parts))
+        return self._plain(self._value(node))
+
+    def _bound(self, node: ast.expr) -> PyValue | None:
+        value = self._value(node)
+        if isinstance(value, StaticValue) and value.value is None:
+            return None
+        if not isinstance(value, PyValue):
+            raise Refusal("LW114", "the bound of a slice is not an integer", found=str(value))
+        return value
+
+    def _plain(self, value: AnyValue) -> Item:
+        if isinstance(value, StaticValue) and value.value in (None, ...):
+            return None if value.value is None else ...
+        if isinstance(value, PyValue | ArrayValue):
+            return value
+        raise Refusal("LW110", "this is no subscript of an array", found=str(value))
+
+    # -- applying ---------------------------------------------------------------------------------
+
+    def read(self, array: ArrayValue, items: Sequence[Item]) -> AnyValue:
+        """`array[items]`: a number, or an array."""
+        if any(isinstance(item, ArrayValue) for item in items):
+            return self._gather(self._build.store(array), items)
+        index = self.element(array, items)
+        if index is not None:
+            assert array.view is not None
+            return PyValue(Load(array.view.base, index, array.dtype))
+        return self.view(self._build.store(array), items)
+
+    def element(self, array: ArrayValue, items: Sequence[Item]) -> tuple[Expr, ...] | None:
+        """The subscripts of the base for a subscript of all dimensions; None for any other."""
+        is_whole = len(items) == array.rank and array.view is not None
+        if not is_whole or not all(isinstance(item, PyValue) for item in items):
+            return None
+        found = [
+            self.inside(item, extent, axis)  # type: ignore[arg-type]
+            for axis, (item, extent) in enumerate(zip(items, array.shape, strict=True))
+        ]
+        assert array.view is not None
+        return base_index(array.view, found)
+
+    def inside(self, item: PyValue, extent: Expr, axis: int) -> Expr:
+        """An integer subscript, counted from the start; outside of the array NumPy raises."""
+        if item.dtype == BOOL:
+            raise Refusal("LW114", "a boolean is used as a subscript", hint="0 or 1")
+        build = self._build
+        at = build.index(item, "the subscript")
+        if isinstance(at, Const):
+            is_negative = at.value < 0  # type: ignore[operator]
+        else:
+            is_negative = self._is_negative(at)
+        given = at
+        if is_negative is None:
+            at = build.define("at", Select(at < 0, at + extent, at))
+            build.check(at >= 0, "IndexError", _OUTSIDE, (given, Const(axis), extent))
+        elif is_negative:
+            at = normal(extent + at)
+            build.require(at, "IndexError", _OUTSIDE, (given, Const(axis), extent))
+        values = (given, Const(axis), extent)
+        build.require(difference(extent, at) - 1, "IndexError", _OUTSIDE, values)
+        return at
+
+    def _is_negative(self, at: Expr) -> bool | None:
+        """Whether a subscript is below zero; None where that is not known."""
+        ranges = self._build.ranges
+        if ranges.is_positive(at):
+            return False
+        if ranges.is_positive(normal(Const(-1) - at)):
+            return True
+        return False if self._build.holds(at) else None
+
+    def view(self, array: ArrayValue, items: Sequence[Item], wish: str = "v") -> ArrayValue:
+        """A view by slices, integers and new axes."""
+        view = array.view
+        assert view is not None
+        start, axes = list(view.start), []
+        left = iter(range(array.rank))
+        count = sum(1 for item in items if item is not None and item is not ...)
+        if count > array.rank:
+            text = f"the array has {array.rank} dimensions, and {count} are indexed"
+            raise Refusal("LW111", text, hint="write at most one subscript per dimension")
+        if not any(item is ... for item in items):
+            items = [*items, ...]
+        for item in items:
+            if item is None:
+                axes.append(ViewAxis(Const(1), ()))
+            elif item is ...:
+                axes += [view.axes[next(left)] for _ in range(array.rank - count)]
+            elif isinstance(item, Slice):
+                axis = view.axes[next(left)]
+                first, extent, step = self._range(item, axis.extent)
+                _move(start, axis, first)
+                steps = tuple((d, normal(s * step)) for d, s in axis.steps)
+                axes.append(ViewAxis(extent, steps))
+            else:
+                number = next(left)
+                assert isinstance(item, PyValue)
+                _move(start, view.axes[number], self.inside(item, array.shape[number], number))
+        return self._build.bind(view.base, tuple(map(normal, start)), tuple(axes), wish)
+
+    def _range(self, item: Slice, extent: Expr) -> tuple[Expr, Expr, Expr]:
+        """First index, number of indices and step of a slice."""
+        build = self._build
+        step = Const(1) if item.step is None else build.index(item.step, "the step of a slice")
+        if not isinstance(step, Const):
+            hint = "a constant such as 2 or -1"
+            raise Refusal("LW105", "the step of a slice is not a constant", hint=hint)
+        if step.value == 0:
+            raise Refusal("LW105", "the step of the slice is zero", hint="a constant such as -1")
+        ends = [None if x is None else build.index(x, "the bound of a slice")
+                for x in (item.start, item.stop)]
+        if step.value == 1:
+            found = self._rising(*ends, extent)
+            if found is not None:
+                return *found, step
+        elif ends == [None, None]:
+            pace = abs(int(step.value.real))
+            first = Const(0) if step.value.real > 0 else normal(extent - 1)
+            length = extent if pace == 1 else (extent + pace - 1) // pace
+            return first, normal(length), step
+        return self._clamped(ends, extent, int(step.value.real))
+
+    def _rising(
+        self, start: Expr | None, stop: Expr | None, extent: Expr
+    ) -> tuple[Expr, Expr] | None:
+        """First index and length of `start:stop` where nothing is clamped; None: unknown."""
+        build = self._build
+        count = len(build.guards)
+        first = Const(0) if start is None else self._from_start(start, extent)
+        last = extent if stop is None else self._from_start(stop, extent)
+        if first is not None and last is not None:
+            length = difference(last, first)
+            needed = [] if start is None else [first, difference(extent, first)]
+            needed += [] if stop is None else [difference(extent, last)]
+            if all(map(build.holds, [*needed, length])):
+                return first, length
+        for guard in list(build.guards)[count:]:
+            del build.guards[guard]
+        return None
+
+    def _from_start(self, bound: Expr, extent: Expr) -> Expr | None:
+        is_negative = self._is_negative(bound)
+        if is_negative is None:
+            return None
+        return normal(extent + bound) if is_negative else bound
+
+    def _clamped(
+        self, ends: Sequence[Expr | None], extent: Expr, step: int
+    ) -> tuple[Expr, Expr, Expr]:
+        """A slice with NumPy's clamps written out."""
+        build, start, stop = self._build, *ends
+        low, reach = (0, 0) if step > 0 else (-1, -1)
+        bounds = (Const(0), extent) if step > 0 else (extent - 1, Const(-1))
+        first = bounds[0] if start is None else clamped(start, extent, low, reach)
+        last = bounds[1] if stop is None else clamped(stop, extent, low, reach)
+        first = build.define("first", normal(first))
+        gap = last - first if step > 0 else first - last
+        length = build.define("length", ((gap + (abs(step) - 1)) // abs(step)).max(Const(0)))
+        if not isinstance(length, Const):
+            build.ranges.set(length.name, Const(0), extent)  # type: ignore[union-attr]
+        is_empty = Binary("eq", length, Const(0))
+        return build.define("first", Select(is_empty, Const(0), first)), length, Const(step)
+
+    # -- indices that are data ----------------------------------------------------------------------
+
+    def _gather(self, array: ArrayValue, items: Sequence[Item]) -> ArrayValue:
+        """`a[idx]` of one-dimensional arrays, and `a[i, j]` with an index array per dimension."""
+        indices = [item for item in items if isinstance(item, ArrayValue)]
+        shapes = {index.shape for index in indices}
+        if len(indices) != len(items) or len(items) != array.rank or len(shapes) != 1:
+            hint = "an array of integers for each dimension, all of one shape"
+            raise Refusal("LW181", "this index array cannot be compiled yet", hint=hint)
+        if any(not index.dtype.is_integer for index in indices):
+            raise Refusal("LW181", "a mask that selects elements cannot be compiled yet",
+                          hint="np.where(mask, x, y), or a loop with a condition")
+        assert array.view is not None
+        entries = []
+        for axis, (index, extent) in enumerate(zip(indices, array.shape, strict=True)):
+            held = self._build.store(index, "idx")
+            self._check_all(held, extent, axis)
+            at = held.expr if held.dtype == INT64 else Cast(held.expr, INT64)
+            entries.append(Select(at < 0, at + extent, at))
+        element = Load(array.view.base, base_index(array.view, entries), array.dtype)
+        return ArrayValue(element, indices[0].shape)
+
+    def _check_all(self, index: ArrayValue, extent: Expr, axis: int) -> None:
+        """Raise where some entry of an index array lies outside."""
+        build = self._build
+        at = index.expr if index.dtype == INT64 else Cast(index.expr, INT64)
+        is_wrong = Binary("or", at < Const(0) - extent, at >= extent)
+        cell = build.cell("wrong", BOOL)
+        axes = tuple(range(index.rank))
+        build.emit(ReduceArray(cell, "or", is_wrong, index.shape, axes, (axes,)))
+        cond = Binary("eq", build.load(cell), Const(False, BOOL))
+        text = "an index is out of bounds for axis {0} with size {1}"
+        build.check(cond, "IndexError", text, (Const(axis), extent))
+
+
+def base_index(view: ArrayView, index: Sequence[Expr]) -> tuple[Expr, ...]:
+    """The subscripts of the base for subscripts of a view."""
+    start = list(view.start)
+    for axis, at in zip(view.axes, index, strict=True):
+        _move(start, axis, at)
+    return tuple(map(normal, start))
+
+
+def _move(start: list[Expr], axis: ViewAxis, at: Expr) -> None:
+    for dimension, step in axis.steps:
+        start[dimension] = start[dimension] + step * at
+
+
+def is_whole_step(axis: ViewAxis, extent: Expr) -> bool:
+    """Whether an axis runs over a whole dimension, one after the other."""
+    found = one_step(axis)
+    return found is not None and found[1] == Const(1) and axis.extent == extent

@@ -1,0 +1,319 @@
+"""Procedure -> LoopNest: statements in source order, each array statement a nest of its own.
+
+No operation is fused with another one or regrouped, so that every number is NumPy's; sums of
+products are the exception. Loops over the elements of a statement are independent (Mark.SIMD).
+
+The kernel takes the arrays of the procedure, and where it has checks a status buffer: that holds 0
+until a check fails, then the number of the check, counted from 1, and its values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import assert_never
+
+from loopwright.ir.dtypes import INT64
+from loopwright.ir.expr import Binary, Const, Expr, Load, Select, Unary, Var
+from loopwright.ir.loops import (
+    Alloc,
+    Buffer,
+    For,
+    If,
+    Leave,
+    Let,
+    LoopNest,
+    Mark,
+    Scope,
+    Space,
+    Stmt,
+    Store,
+)
+from loopwright.ir.procedure import (
+    AllocateArray,
+    ArrayRole,
+    BindView,
+    CheckThat,
+    Choose,
+    ComputeArray,
+    DefineName,
+    EndlessLoop,
+    LeaveLoop,
+    MultiplyMatrices,
+    NextIteration,
+    Procedure,
+    ProcedureArray,
+    ProcedureStmt,
+    RangeLoop,
+    ReduceArray,
+    ReturnNow,
+    SetElement,
+)
+from loopwright.ir.visit import loads, statements
+from loopwright.lazy_dataclass import dataclass
+from loopwright.lower.buffers import stride_name
+from loopwright.lower.procedure_nests.build_loops import Builder, block, loops
+from loopwright.lower.procedure_nests.element_maps import ElementMap, at_index, may_clash
+from loopwright.lower.procedure_nests.multiply_matrices import lower_product
+from loopwright.lower.procedure_nests.reduce_array import lower_reduction
+
+__all__ = ["STATUS", "checks_of", "lower_procedure"]
+
+STATUS = "status."  # the buffer of the check that has failed
+_ZERO, _ONE = Const(0), Const(1)
+_STACK_BYTES = 1024  # of an array of constant extents that lies on the stack
+
+
+def lower_procedure(
+    procedure: Procedure, orders: Mapping[str, tuple[int, ...]] | None = None
+) -> LoopNest:
+    """The loop nest of a procedure, and its scalars: integers, then the strides of arguments.
+
+    `orders` has the dimensions of arguments from the slowest to the fastest, where that is not the
+    order of C.
+    """
+    checks = checks_of(procedure)
+    lowering = _Lowering(procedure, orders or {}, checks)
+    body = lowering.outermost()
+    written = {stmt.buffer for stmt in statements(body) if isinstance(stmt, Store)}
+    buffers = [_buffer(array, array.name in written) for array in procedure.arrays]
+    if checks:
+        buffers.append(Buffer(STATUS, INT64, (_ONE,), writable=True))
+    strides = (
+        stride_name(array.name, dimension)
+        for array in procedure.arrays
+        if array.role is ArrayRole.ARGUMENT
+        for dimension in range(array.rank)
+    )
+    scalars = (*procedure.integers, *strides)
+    return LoopNest(procedure.name, tuple(buffers), scalars, body, leave_to_llvm=True, fuses=False)
+
+
+def checks_of(procedure: Procedure) -> tuple[CheckThat, ...]:
+    """The checks of a procedure in the order of their numbers."""
+    return tuple(stmt for stmt in _every(procedure.body) if isinstance(stmt, CheckThat))
+
+
+def _every(body: Sequence[ProcedureStmt]) -> Iterator[ProcedureStmt]:
+    for stmt in body:
+        yield stmt
+        if isinstance(stmt, RangeLoop | EndlessLoop):
+            yield from _every(stmt.body)
+        elif isinstance(stmt, Choose):
+            yield from _every(stmt.body)
+            yield from _every(stmt.orelse)
+
+
+def _buffer(array: ProcedureArray, is_written: bool) -> Buffer:
+    if array.role is ArrayRole.ARGUMENT:
+        strides: tuple[Expr, ...] = tuple(
+            Var(stride_name(array.name, d)) for d in range(array.rank)
+        )
+    else:
+        strides = _packed(array.shape, array.order)
+    return Buffer(array.name, array.dtype, strides, writable=is_written)
+
+
+def _packed(shape: Sequence[Expr], order: Sequence[int]) -> tuple[Expr, ...]:
+    """The strides of fresh memory."""
+    strides: list[Expr] = [_ONE] * len(shape)
+    stride: Expr = _ONE
+    for axis in reversed(order or range(len(shape))):
+        strides[axis] = stride
+        stride = stride * shape[axis]
+    return tuple(strides)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ends:
+    """The scopes that control statements leave."""
+
+    all: str
+    loop: str = ""
+    iteration: str = ""
+
+
+class _Lowering:
+    def __init__(
+        self,
+        procedure: Procedure,
+        orders: Mapping[str, tuple[int, ...]],
+        checks: Sequence[CheckThat],
+    ) -> None:
+        self.procedure = procedure
+        self.builder = Builder()
+        self.numbers = {id(check): number for number, check in enumerate(checks, 1)}
+        self.maps = {
+            array.name: ElementMap.of_array(array, array.shape, orders.get(array.name))
+            for array in procedure.arrays
+        }
+
+    def outermost(self) -> Stmt:
+        ends = _Ends(self.builder.name("all"))
+        return _scope(ends.all, self.block(self.procedure.body, ends))
+
+    def block(self, body: Sequence[ProcedureStmt], ends: _Ends) -> Stmt:
+        """Statements in order; a name stands around all that follows it."""
+        found: list[Stmt] = []
+        around: list[tuple[Callable[[Stmt], Stmt], list[Stmt]]] = []
+        for stmt in body:
+            match stmt:
+                case DefineName(name=name, value=value):
+                    around.append((_let(name, self.value(value)), found))
+                    found = []
+                case BindView(view=view):
+                    self.maps[view.name] = self.maps[view.base].view(view)
+                case AllocateArray(array=array, most=most):
+                    self.maps[array.name] = ElementMap.of_array(array, most)
+                    around.append((_memory(array, most), found))
+                    found = []
+                case _:
+                    found.append(self.statement(stmt, ends))
+        for head, before in reversed(around):
+            found = [*before, head(block(*found))]
+        return block(*found)
+
+    def value(self, expr: Expr, index: Sequence[Expr] = ()) -> Expr:
+        return at_index(expr, index, self.maps)
+
+    def statement(self, stmt: ProcedureStmt, ends: _Ends) -> Stmt:
+        match stmt:
+            case SetElement(array=name, index=index, value=value):
+                target = self.maps[name]
+                place = target.element([self.value(x) for x in index])
+                return Store(target.base, place, self.value(value))
+            case ComputeArray(target=name, value=value):
+                return self.compute(self.maps[name], value)
+            case ReduceArray():
+                return self.reduce(stmt)
+            case MultiplyMatrices(target=name, left=left, right=right):
+                return lower_product(
+                    self.builder, self.maps[name], self.maps[left], self.maps[right]
+                )
+            case RangeLoop():
+                return self.range_loop(stmt, ends)
+            case EndlessLoop(body=body):
+                return self.endless_loop(body, ends)
+            case Choose(cond=cond, body=body, orelse=orelse):
+                other = self.block(orelse, ends) if orelse else None
+                return If(self.value(cond), self.block(body, ends), other)
+            case LeaveLoop():
+                return Leave(ends.loop)
+            case NextIteration():
+                return Leave(ends.iteration)
+            case ReturnNow():
+                return Leave(ends.all)
+            case CheckThat():
+                return self.check(stmt, ends)
+            case DefineName() | BindView() | AllocateArray():
+                raise AssertionError("the block binds names")
+            case _:
+                assert_never(stmt)
+
+    # -- arrays -----------------------------------------------------------------------------------
+
+    def compute(self, target: ElementMap, value: Expr) -> Stmt:
+        index = self.builder.index(len(target.axes))
+        order = target.by_memory()
+        element = self.value(value, index)
+        place = target.element(index)
+        if not index or not may_clash(element, target, index):
+            body = Store(target.base, place, element)
+            return loops(index, target.shape, order, body, Mark.SIMD)
+        return self.by_way_of_memory(target, index, order, element)
+
+    def by_way_of_memory(
+        self, target: ElementMap, index: Sequence[Var], order: Sequence[int], element: Expr
+    ) -> Stmt:
+        """The whole value first, then written."""
+        name = self.builder.name("value")
+        own = ProcedureArray(name, target.dtype, target.shape, order=tuple(order))
+        value = Load(name, tuple(index), target.dtype)
+        body = block(
+            loops(index, target.shape, order, Store(name, tuple(index), element), Mark.SIMD),
+            loops(
+                index,
+                target.shape,
+                order,
+                Store(target.base, target.element(index), value),
+                Mark.SIMD,
+            ),
+        )
+        return _memory(own, target.most)(body)
+
+    def reduce(self, stmt: ReduceArray) -> Stmt:
+        target = self.maps[stmt.target]
+        most = [self.most(extent, axis, stmt) for axis, extent in enumerate(stmt.shape)]
+        lowered = replace(stmt, shape=tuple(map(self.value, stmt.shape)))
+
+        def element(index: Sequence[Expr]) -> Expr:
+            return self.value(stmt.value, index)
+
+        return lower_reduction(self.builder, lowered, target, element, most)
+
+    def most(self, extent: Expr, axis: int, stmt: ReduceArray) -> Expr:
+        """An upper bound of an extent of a reduced value that is known at entry."""
+        rank = len(stmt.shape)
+        for load in loads(stmt.value):
+            found = self.maps[load.array]
+            own = axis - (rank - len(found.axes))
+            if not load.index and own >= 0 and found.axes[own].extent == extent:
+                return found.most[own]
+        return extent
+
+    # -- control ----------------------------------------------------------------------------------
+
+    def range_loop(self, stmt: RangeLoop, ends: _Ends) -> Stmt:
+        start, stop, step = map(self.value, (stmt.start, stmt.stop, stmt.step))
+        outer = self.builder.name("loop")
+        inner = _Ends(ends.all, outer, self.builder.name("turn"))
+        body = _scope(inner.iteration, self.block(stmt.body, inner))
+        if isinstance(step, Const) and step.value.real > 0:
+            return _scope(outer, For(stmt.var, start, stop, body, step))
+        first, by = Var(self.builder.name("first")), Var(self.builder.name("by"))
+        turn = self.builder.index(1)[0]
+        trips = Select(
+            Binary("gt", by, _ZERO),
+            (stop - first + by - 1) // Binary("max", by, _ONE),
+            (first - stop - by - 1) // Binary("max", _ZERO - by, _ONE),
+        )
+        inside = Let(stmt.var, first + turn * by, body)
+        found: Stmt = For(turn.name, _ZERO, trips, inside, _ONE)
+        found = Let(first.name, start, Let(by.name, step, found))
+        return _scope(outer, found)
+
+    def endless_loop(self, body: Sequence[ProcedureStmt], ends: _Ends) -> Stmt:
+        def turns(leave: Stmt) -> Stmt:
+            assert isinstance(leave, Leave)
+            inner = _Ends(ends.all, leave.name, self.builder.name("turn"))
+            return _scope(inner.iteration, self.block(body, inner))
+
+        return self.builder.endless(turns)
+
+    def check(self, stmt: CheckThat, ends: _Ends) -> Stmt:
+        number = self.numbers[id(stmt)]
+        values = (Store(STATUS, (Const(k),), self.value(x)) for k, x in enumerate(stmt.values, 1))
+        failed = block(Store(STATUS, (_ZERO,), Const(number)), *values, Leave(ends.all))
+        return If(Unary("not", self.value(stmt.cond)), failed)
+
+
+def _scope(name: str, body: Stmt) -> Stmt:
+    """A scope around `body` where something leaves it."""
+    leaves = (stmt.name for stmt in statements(body) if isinstance(stmt, Leave))
+    return Scope(name, body) if name in leaves else body
+
+
+def _let(name: str, value: Expr) -> Callable[[Stmt], Stmt]:
+    return lambda body: Let(name, value, body)
+
+
+def _memory(array: ProcedureArray, most: Sequence[Expr]) -> Callable[[Stmt], Stmt]:
+    """The memory of a local array around statements."""
+    strides = _packed(most, array.order)
+    elements = 1
+    for extent in most:
+        elements *= int(extent.value.real) if isinstance(extent, Const) else _STACK_BYTES + 1
+    is_small = elements * array.dtype.bytes <= _STACK_BYTES
+    space = Space.STACK if is_small else Space.SCRATCH
+    buffer = Buffer(array.name, array.dtype, strides, space, True)
+    return lambda body: Alloc(buffer, tuple(most), body)
