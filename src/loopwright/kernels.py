@@ -152,6 +152,7 @@ def machine_code_module(nest: LoopNest, machine: Machine, *, checked: bool = Fal
     # lazy: for new kernels
     from loopwright.backends.elementary.elementary_functions import elementary_functions
     from loopwright.backends.llvm.llvm_emitter import emit_module  # lazy: likewise
+    from loopwright.lower.beside_leaves import beside_leaves  # lazy: likewise
     from loopwright.lower.collapse_rows import collapse_rows  # lazy: likewise
     from loopwright.lower.split_at_borders import split_at_borders  # lazy: likewise
     from loopwright.lower.unswitch_loops import unswitch_loops  # lazy: likewise
@@ -169,7 +170,8 @@ def machine_code_module(nest: LoopNest, machine: Machine, *, checked: bool = Fal
     from loopwright.lower.values.sums_in_lanes import sums_in_lanes  # lazy: likewise
 
     wide = [dtype for dtype in (FLOAT32, FLOAT64) if machine.lanes(dtype.bits) >= LEAST_LANES]
-    try:
+
+    def rewritten(nest: LoopNest) -> LoopNest:
         known = elementary_functions(machine.features)
         liked = nest if checked else collapse_rows(nest)  # subscripts leave their rows
         liked = unswitch_loops(split_at_borders(liked))
@@ -178,7 +180,10 @@ def machine_code_module(nest: LoopNest, machine: Machine, *, checked: bool = Fal
             liked = extremes_in_lanes(liked, machine.lanes)
         liked = functions_apart(plain_reductions(branch_on_lanes(liked)), known)
         liked = branch_around_quotients(sums_in_lanes(liked, wide))
-        liked = lanes_in_scalars(quotients_apart(liked, wide))
+        return lanes_in_scalars(quotients_apart(liked, wide))
+
+    try:
+        liked = beside_leaves(nest, rewritten)
     except FAULTS as error:
         survive(error, f"the code of '{nest.name}'")
         liked = nest

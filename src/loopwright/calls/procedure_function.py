@@ -22,7 +22,6 @@ from loopwright.frontends.python import ArgType
 from loopwright.frontends.python.procedures.variant import Variant
 from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.evaluate import evaluate
-from loopwright.ir.expr import Var
 from loopwright.ir.procedure import ArrayRole, CheckThat, Procedure
 from loopwright.kernels import nest_kernel, stage_text
 from loopwright.lazy_dataclass import dataclass
@@ -298,13 +297,11 @@ def _strides(procedure: Procedure, args: tuple[Any, ...]) -> dict[str, tuple[int
 
 def _integers(procedure: Procedure, args: tuple[Any, ...]) -> dict[str, int]:
     """The sizes and integer arguments of a call."""
-    values: dict[str, int] = {}
-    for parameter, arg in zip(procedure.parameters, args, strict=True):
-        if parameter.kind == "array":
-            for extent, size in zip(procedure.array(parameter.name).shape, arg.shape, strict=True):
-                if isinstance(extent, Var):
-                    values.setdefault(extent.name, size)
-        elif parameter.kind == "int":
+    pairs = list(zip(procedure.parameters, args, strict=True))
+    extents = (extent for p, arg in pairs if p.kind == "array" for extent in arg.shape)
+    values = dict(zip(procedure.sizes, extents, strict=True))
+    for parameter, arg in pairs:
+        if parameter.kind == "int":
             values[parameter.name] = int(arg)
             if not _LEAST <= values[parameter.name] <= _MOST:
                 raise _ForPython(f"argument '{parameter.name}' does not fit int64")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Any, assert_never
 
@@ -57,7 +57,13 @@ class _After(Enum):
 
 
 # Where evaluating an array takes another function than evaluating a number.
-_BINARY = {"min": np.minimum, "max": np.maximum}
+_BINARY: dict[str, Callable[[Any, Any], Any]] = {
+    "min": np.minimum,
+    "max": np.maximum,
+    "pow": np.power,
+    "shl": lambda x, y: np.left_shift(x, y & (8 * x.dtype.itemsize - 1)),
+    "shr": lambda x, y: np.right_shift(x, y & (8 * x.dtype.itemsize - 1)),
+}
 _REDUCTIONS = {
     "add": np.add,
     "mul": np.multiply,

@@ -423,7 +423,7 @@ def _rebuilt(stmt: Stmt, statement: Callable[[Stmt], Stmt]) -> Stmt:
                 return statement(Block(parts))
             case If(cond=cond):
                 return statement(If(cond, parts[0], parts[1] if len(parts) > 1 else None))
-            case For() | Let() | Alloc():
+            case For() | Let() | Alloc() | Scope():
                 return statement(replace(node, body=parts[0]))
         raise AssertionError(f"nothing stands in {node}")
 

@@ -74,13 +74,20 @@ def _same(new: object, old: object) -> bool:
 
 
 def lookup(function: FunctionType, dotted: str) -> object:
-    """The value of a dotted name; attributes are followed in modules and classes only."""
+    """The value of a dotted name; attributes are followed in modules and classes only.
+
+    Behind a function stands an outer name of that function: `helper.n` is the `n` of `helper`.
+    """
     name, *attributes = dotted.split(".")
     value = _variable(function, name)
     for attribute in attributes:
-        if not isinstance(value, ModuleType | type):
+        helper = getattr(value, "py_func", value)
+        if isinstance(helper, FunctionType):
+            value = _variable(helper, attribute)
+        elif isinstance(value, ModuleType | type):
+            value = getattr(value, attribute, MISSING)
+        else:
             return MISSING
-        value = getattr(value, attribute, MISSING)
     return value
 
 

@@ -69,7 +69,7 @@ def lower_product(
 
 def _added(before: Expr, x: Expr, y: Expr, dtype: DType) -> Expr:
     if dtype.is_float and dtype.bits > 16:
-        return Call("fma", (x, y, before), dtype)
+        return Call("fma", (x, y, before))
     return Binary("add", before, Binary("mul", x, y))
 
 

@@ -31,7 +31,7 @@ from loopwright.frontends.python.procedures.call_arguments import (
     static_integer,
 )
 from loopwright.frontends.python.procedures.extents import difference, normal
-from loopwright.frontends.python.python_values import PyValue, constant, convert
+from loopwright.frontends.python.python_values import constant, convert
 from loopwright.frontends.refusal import Refusal
 from loopwright.ir.dtypes import FLOAT64, INT64, DType
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Select
@@ -277,7 +277,9 @@ class ArrayFunctions:
         x = self._build.store(x)
         assert x.view is not None
         axes = (*x.view.axes, ViewAxis(Const(1), ()))
-        return self._elementwise.binary(op, self._build.bind(x.view.base, x.view.start, axes, "c"), y)
+        return self._elementwise.binary(
+            op, self._build.bind(x.view.base, x.view.start, axes, "c"), y
+        )
 
     def reshape(self, given: CallArguments) -> AnyValue:
         """A reshape that only adds or drops axes of extent 1, or splits what is equal."""
@@ -323,7 +325,9 @@ class ArrayFunctions:
             raise Refusal("LW111", f"'{given.name}' takes arrays of one rank")
         axis %= rank
         rest = broadcast_shapes(build, [(*p.shape[:axis], *p.shape[axis + 1 :]) for p in parts])
-        dtype = dtype_argument(StaticValue(np.result_type(*(p.dtype.numpy for p in parts))), FLOAT64)
+        dtype = dtype_argument(
+            StaticValue(np.result_type(*(p.dtype.numpy for p in parts))), FLOAT64
+        )
         total: Expr = Const(0)
         for part in parts:
             total = total + part.shape[axis]
@@ -331,9 +335,7 @@ class ArrayFunctions:
         at: Expr = Const(0)
         for part in parts:
             start = tuple(at if k == axis else Const(0) for k in range(rank))
-            axes = tuple(
-                ViewAxis(extent, ((k, Const(1)),)) for k, extent in enumerate(part.shape)
-            )
+            axes = tuple(ViewAxis(extent, ((k, Const(1)),)) for k, extent in enumerate(part.shape))
             assert found.view is not None
             piece = build.bind(found.view.base, start, axes, "piece")
             assert piece.view is not None

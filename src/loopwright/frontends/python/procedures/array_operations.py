@@ -144,9 +144,11 @@ class Elementwise:
     def _check_python(self, op: str, x: AnyValue, y: AnyValue) -> None:
         """Python's numbers raise where they are divided by zero."""
         match x, y:
-            case PyValue(weak=True), PyValue(weak=True, expr=divisor) if (
-                op in ("div", "floordiv", "mod") and not isinstance(divisor, Const)
-            ):
+            case PyValue(weak=True), PyValue(weak=True, expr=divisor) if op in (
+                "div",
+                "floordiv",
+                "mod",
+            ) and not isinstance(divisor, Const):
                 text = "division by zero"
                 if op != "div" and not (plain(x).dtype.is_exact and plain(y).dtype.is_exact):
                     text = "float floor division by zero" if op == "floordiv" else "float modulo"
@@ -195,15 +197,18 @@ def _shift(op: str, x: PyValue, y: PyValue) -> PyValue:
         return constant(number << places if op == "shl" else number >> places)
     if isinstance(count, Const) and 0 <= int(count.value.real) < dtype.bits:
         return PyValue(Binary(op, value, count), weak)
-    is_far = Binary("or", Binary("lt", count, Const(0, dtype)) if dtype.kind == "i" else
-                    Const(False, BOOL), Binary("ge", count, Const(dtype.bits, dtype)))
+    is_far = Binary(
+        "or",
+        Binary("lt", count, Const(0, dtype)) if dtype.kind == "i" else Const(False, BOOL),
+        Binary("ge", count, Const(dtype.bits, dtype)),
+    )
     rest: Expr = Const(0, dtype)
     if op == "shr" and dtype.kind == "i":
         rest = Binary("shr", value, Const(dtype.bits - 1, dtype))
     return PyValue(Select(is_far, rest, Binary(op, value, count)), weak)
 
 
-# -- functions that `numpy_functions` has no row for ------------------------------------------------
+# -- functions that `numpy_functions` has no row for ---------------------------------------------
 
 
 def _compared(op: str) -> Callable[..., Value]:
@@ -244,7 +249,9 @@ def _sign(x: PyValue) -> PyValue:
         less = Const(-1.0, x.dtype)
     found = Select(Binary("lt", x.expr, zero), less, zero)
     found = Select(Binary("gt", x.expr, zero), one, found)
-    return PyValue(Select(Binary("ne", x.expr, x.expr), x.expr, found) if x.dtype.is_float else found)
+    return PyValue(
+        Select(Binary("ne", x.expr, x.expr), x.expr, found) if x.dtype.is_float else found
+    )
 
 
 def _rows() -> dict[object, tuple[int, Callable[..., Value]]]:
@@ -276,6 +283,4 @@ def _rows() -> dict[object, tuple[int, Callable[..., Value]]]:
 
 _OWN: IdentityMap[object, tuple[int, Callable[..., Value]]] = IdentityMap(_rows().items())
 _NUMBER_FUNCTIONS = (min, max, bool, int, float, complex, builtins.pow)
-_OF_NUMBERS = frozenset(
-    (*_NUMBER_FUNCTIONS, *(f for f in vars(math).values() if callable(f)))
-)
+_OF_NUMBERS = frozenset((*_NUMBER_FUNCTIONS, *(f for f in vars(math).values() if callable(f))))

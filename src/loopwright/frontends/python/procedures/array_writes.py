@@ -25,9 +25,7 @@ __all__ = ["ArrayWrites"]
 class ArrayWrites:
     """Emits writes."""
 
-    def __init__(
-        self, build: Building, elementwise: Elementwise, subscripts: Subscripts
-    ) -> None:
+    def __init__(self, build: Building, elementwise: Elementwise, subscripts: Subscripts) -> None:
         self._build = build
         self._elementwise = elementwise
         self._subscripts = subscripts

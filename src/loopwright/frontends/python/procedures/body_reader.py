@@ -116,9 +116,7 @@ class BodyReader:
                 self._loop(stmt)
             case ast.Break() | ast.Continue() if self._loops:
                 self._loops[-1].hand_on(self.env)
-                self._build.emit(
-                    LeaveLoop() if isinstance(stmt, ast.Break) else NextIteration()
-                )
+                self._build.emit(LeaveLoop() if isinstance(stmt, ast.Break) else NextIteration())
                 return False
             case ast.Return(value=value):
                 return self._return(value)

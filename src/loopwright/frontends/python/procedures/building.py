@@ -73,6 +73,10 @@ class Building:
         self.emit(DefineName(name, value))
         return Var(name, value.dtype)
 
+    def fixed(self, wish: str, value: Expr) -> Expr:
+        """An integer for extents and subscripts: as it is where it is known at entry."""
+        return value if self.is_entry(value) else self.define(wish, value)
+
     def number(self, wish: str, value: PyValue) -> PyValue:
         """The number as it is now."""
         if not loads(value.expr) and names(value.expr) <= self.entry:

@@ -43,7 +43,9 @@ class Iterations:
                 return
             if function is builtins.enumerate and len(node.args) in (1, 2):
                 first = self._values.value(node.args[1]) if len(node.args) > 1 else None
-                at = None if first is None else self._values.build.index(_number(first), "the start")
+                at = (
+                    None if first is None else self._values.build.index(_number(first), "the start")
+                )
                 self._first = Const(0) if at is None else at
                 self._over([node.args[0]])
                 return
@@ -71,8 +73,10 @@ class Iterations:
             raise Refusal("LW124", "range takes one to three arguments")
         self._is_range = True
         build = self._build
-        found = [build.index(_number(x), "the bound of the loop")
-                 for x in self._values.values(*node.args)]
+        found = [
+            build.index(_number(x), "the bound of the loop")
+            for x in self._values.values(*node.args)
+        ]
         start, stop = (Const(0), found[0]) if len(found) == 1 else found[:2]
         step = found[2] if len(found) == 3 else Const(1)
         self.start, self.stop, self.step = start, stop, step

@@ -25,7 +25,7 @@ from loopwright.frontends.python.procedures.body_reader import BodyReader
 from loopwright.frontends.python.procedures.building import Building
 from loopwright.frontends.python.procedures.call_arguments import CallArguments
 from loopwright.frontends.python.procedures.joins import Wider
-from loopwright.frontends.python.procedures.procedure_results import ProcedureResults
+from loopwright.frontends.python.procedures.returned_values import ReturnedValues
 from loopwright.frontends.python.procedures.value_reader import ValueReader
 from loopwright.frontends.python.procedures.variant import Variant
 from loopwright.frontends.python.python_values import PyValue, constant
@@ -52,16 +52,14 @@ def read_procedure(
 class _Reading:
     """One function being read, with the helpers it calls."""
 
-    def __init__(
-        self, function: FunctionType, types: Sequence[ArgType], variant: Variant
-    ) -> None:
+    def __init__(self, function: FunctionType, types: Sequence[ArgType], variant: Variant) -> None:
         self._function = function
         self._types = types
         self._build = Building(FreshNames(), variant)
         self._faults = Collector()
         self._captures: list[Captures] = []
         self._calls: list[FunctionType] = []
-        self._results = ProcedureResults(self._build)
+        self._results = ReturnedValues(self._build)
         self._parameters: list[Parameter] = []
         self._sizes: list[str] = []
         self._helper_captures: dict[str, object] = {}

@@ -19,7 +19,7 @@ from loopwright.frontends.python.procedures.extents import clamped, difference, 
 from loopwright.frontends.python.python_values import PyValue
 from loopwright.frontends.refusal import Refusal
 from loopwright.ir.dtypes import BOOL, INT64
-from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Select
+from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Select, Var
 from loopwright.ir.procedure import ArrayView, ReduceArray, ViewAxis
 from loopwright.lazy_dataclass import dataclass
 
@@ -172,8 +172,10 @@ class Subscripts:
             raise Refusal("LW105", "the step of a slice is not a constant", hint=hint)
         if step.value == 0:
             raise Refusal("LW105", "the step of the slice is zero", hint="a constant such as -1")
-        ends = [None if x is None else build.index(x, "the bound of a slice")
-                for x in (item.start, item.stop)]
+        ends = [
+            None if x is None else build.index(x, "the bound of a slice")
+            for x in (item.start, item.stop)
+        ]
         if step.value == 1:
             found = self._rising(*ends, extent)
             if found is not None:
@@ -218,15 +220,15 @@ class Subscripts:
         bounds = (Const(0), extent) if step > 0 else (extent - 1, Const(-1))
         first = bounds[0] if start is None else clamped(start, extent, low, reach)
         last = bounds[1] if stop is None else clamped(stop, extent, low, reach)
-        first = build.define("first", normal(first))
+        first = build.fixed("first", normal(first))
         gap = last - first if step > 0 else first - last
-        length = build.define("length", ((gap + (abs(step) - 1)) // abs(step)).max(Const(0)))
-        if not isinstance(length, Const):
-            build.ranges.set(length.name, Const(0), extent)  # type: ignore[union-attr]
+        length = build.fixed("length", ((gap + (abs(step) - 1)) // abs(step)).max(Const(0)))
+        if isinstance(length, Var):
+            build.ranges.set(length.name, Const(0), extent)
         is_empty = Binary("eq", length, Const(0))
-        return build.define("first", Select(is_empty, Const(0), first)), length, Const(step)
+        return build.fixed("first", Select(is_empty, Const(0), first)), length, Const(step)
 
-    # -- indices that are data ----------------------------------------------------------------------
+    # -- indices that are data ------------------------------------------------------------------
 
     def _gather(self, array: ArrayValue, items: Sequence[Item]) -> ArrayValue:
         """`a[idx]` of one-dimensional arrays, and `a[i, j]` with an index array per dimension."""
@@ -236,8 +238,11 @@ class Subscripts:
             hint = "an array of integers for each dimension, all of one shape"
             raise Refusal("LW181", "this index array cannot be compiled yet", hint=hint)
         if any(not index.dtype.is_integer for index in indices):
-            raise Refusal("LW181", "a mask that selects elements cannot be compiled yet",
-                          hint="np.where(mask, x, y), or a loop with a condition")
+            raise Refusal(
+                "LW181",
+                "a mask that selects elements cannot be compiled yet",
+                hint="np.where(mask, x, y), or a loop with a condition",
+            )
         assert array.view is not None
         entries = []
         for axis, (index, extent) in enumerate(zip(indices, array.shape, strict=True)):

@@ -277,6 +277,8 @@ class ValueReader:
             if isinstance(op, ast.Is | ast.IsNot):
                 one = self._is_same(x, y)
                 one = PyValue(Const(one is isinstance(op, ast.Is), BOOL), weak=True)
+            elif isinstance(x, StaticValue) and isinstance(y, StaticValue):
+                one = PyValue(Const(_compared(op, x.value, y.value), BOOL), weak=True)
             elif type(op) not in COMPARE:
                 word = EXPRESSIONS.get(type(op), type(op).__name__)
                 raise Refusal("LW122", f"{word} cannot be compiled", hint="< <= > >= == !=")
@@ -450,7 +452,9 @@ class ValueReader:
             case "copy" if not node.args and not node.keywords:
                 return self.functions.c_copy(base)
             case "astype":
-                return self.functions.astype(base, CallArguments("astype", given.args[1:], given.keywords))
+                return self.functions.astype(
+                    base, CallArguments("astype", given.args[1:], given.keywords)
+                )
             case "fill":
                 if len(given.args) != 2 or node.keywords:
                     raise Refusal("LW124", "'fill' takes one value")
@@ -463,6 +467,13 @@ class ValueReader:
             return self.call(_METHODS[func.attr], node, given)
         text = f"the method '{func.attr}' of arrays is not compiled yet"
         raise Refusal("LW125", text, found=ast.unparse(node))
+
+
+def _compared(op: ast.cmpop, x: object, y: object) -> bool:
+    """Whether two objects that are known now are equal, or not."""
+    if not isinstance(op, ast.Eq | ast.NotEq):
+        raise Refusal("LW122", "objects are compared by == and != only")
+    return bool(x == y) is isinstance(op, ast.Eq)
 
 
 def _is_numpy(function: FunctionType) -> bool:

@@ -30,10 +30,10 @@ from loopwright.ir.procedure import (
     ReturnedTuple,
 )
 
-__all__ = ["ProcedureResults"]
+__all__ = ["ReturnedValues"]
 
 
-class ProcedureResults:
+class ReturnedValues:
     """The results of one procedure."""
 
     def __init__(self, build: Building) -> None:

@@ -1,0 +1,265 @@
+"""Whole NumPy functions mean as Procedures what Python computes, bit for bit."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from procedure_oracle import agree
+
+RANDOM = np.random.default_rng(1)
+A = RANDOM.normal(size=(5, 7))
+B = RANDOM.normal(size=(5, 7))
+V = RANDOM.normal(size=7)
+W = RANDOM.normal(size=5)
+N = np.arange(12, dtype=np.int32).reshape(3, 4) - 5
+
+
+def overlapping(a: Any) -> Any:
+    a[1:] = a[:-1]
+    a[1:] += a[:-1]
+    a[:] = a[::-1]
+    return a
+
+
+def transposed_sum(a: Any) -> Any:
+    a += a.T
+    return a
+
+
+def views(a: Any) -> Any:
+    x = a[1:, ::2]
+    x += 1
+    y = x.T[::-1]
+    y[0] = 5.0
+    return x[1, 1], y, a.T
+
+
+def negative(a: Any) -> Any:
+    return a[-1], a[-2::-1] - a[1:], a[..., None] * a[None, -3:]
+
+
+def clamped(a: Any, k: int) -> Any:
+    s = 0.0
+    for i in range(a.shape[0]):
+        s += a[i - k : i + k].sum()
+        s -= a[: i - 3].sum()
+    return s, a[2:100].copy(), a[-100:3].copy(), a[5:2].copy(), a[10:2:-3].copy()
+
+
+def promoted(a: Any, n: Any, f: Any, k: int) -> Any:
+    return a * k, n + 1.5, n * np.float32(2), n // 2, n % 3, f + 1, f * k, n / 2, f**2
+
+
+def typed(n: Any) -> Any:
+    h = n.astype(np.float32)
+    c = n + 1j
+    return h, c, abs(c), np.sqrt(n), n > 1, ~(n > 1), (n > 1) & (n < 3), np.where(n > 1, n, 0)
+
+
+def carried(a: Any) -> Any:
+    x = 1
+    y = 0
+    for i in range(a.shape[0]):
+        x = x + a[i]
+        if a[i] > 0:
+            y += 1
+        else:
+            y -= 2
+            continue
+        if y > 3:
+            break
+    return x, y
+
+
+def collatz(n: int) -> Any:
+    count = 0
+    while n != 1:
+        n = n // 2 if n % 2 == 0 else 3 * n + 1
+        count += 1
+    return count
+
+
+def found_at(a: Any, x: float) -> Any:
+    for i in range(len(a)):
+        if a[i] == x:
+            return i
+    return -1
+
+
+def sign_of(x: float) -> Any:
+    if x > 0:
+        return 1
+    if x < 0:
+        return -1
+    return 0
+
+
+def squared(x: Any, k: float = 2.0) -> Any:
+    return x * x * k
+
+
+def smoothed(a: Any, out: Any) -> None:
+    out[1:-1] = (a[:-2] + a[2:]) / 2
+
+
+def with_helpers(a: Any) -> Any:
+    b = np.zeros_like(a)
+    smoothed(a, b)
+    return squared(b) + squared(a, k=3.0) + sign_of(a[0])
+
+
+def swapped(u: Any, steps: int) -> Any:
+    a = u.copy()
+    b = np.zeros_like(a)
+    for _ in range(steps):
+        b[1:-1] = (a[:-2] + a[2:]) / 2
+        a, b = b, a
+    return a, b
+
+
+def rebound(a: Any, steps: int) -> Any:
+    x = a * 1.0
+    for _ in range(steps):
+        y = x + 1
+        x = y * 0.5
+    return x
+
+
+def reductions(a: Any) -> Any:
+    m = a.mean(axis=0)
+    return (
+        a.sum(), a.sum(axis=0), np.sum(a, axis=1, keepdims=True), a[1:, 1:-1].sum(),
+        (a * a).sum(), a.T.sum(axis=0), m, np.max(a, axis=-1), a.min(),
+        np.std(a, axis=0), np.var(a), np.prod(a[0]),
+        np.all(a > -9), np.any(a > 9, axis=1), np.sum(a > 0), np.mean(a > 0),
+    )  # fmt: skip
+
+
+def constructed(n: int) -> Any:
+    a = np.zeros((n, 2), dtype=np.int32)
+    a[:, 0] = np.arange(n)
+    a[:, 1] = np.arange(n, 0, -1)
+    e = np.eye(n, k=1)
+    return (
+        a,
+        e,
+        np.linspace(0, 1, n),
+        np.full(3, n),
+        np.ones(n) * 2,
+        np.triu(e, 1),
+        np.array([n, 1]),
+    )
+
+
+def products(a: Any, b: Any, v: Any) -> Any:
+    return np.outer(v, v), np.add.outer(v, v), np.dot(2.0, v), np.hstack((a, b)), np.flip(v)
+
+
+def gathered(v: Any, idx: Any) -> Any:
+    h = np.zeros(8)
+    for i in range(len(idx)):
+        h[idx[i]] += v[idx[i]]
+    return v[idx], h
+
+
+def masked(a: Any) -> Any:
+    a[a > 1] = 1.0
+    a[a < -1] += 1
+    return a
+
+
+def out_of_bounds(a: Any, n: int) -> None:
+    for i in range(n):
+        a[i] = i
+
+
+def divided(n: int) -> Any:
+    return 1.0 / n, 7 // n, 7 % n
+
+
+def loops_over_arrays(a: Any, v: Any) -> Any:
+    s = 0.0
+    for row in a:
+        for k, x in enumerate(row):
+            s += x * k
+    for x, y in zip(v, v[::-1], strict=False):
+        s = s * 0.5 + x * y
+    for i in reversed_range(v):
+        s += v[i] * i
+    return s
+
+
+def reversed_range(v: Any) -> Any:
+    return v[1:].astype(np.int64) * 0
+
+
+def shapes(a: Any) -> Any:
+    n, m = a.shape
+    b = np.empty((m, n))
+    b[...] = a.T
+    b[0], b[1] = b[1], b[0]
+    return b, a.ndim, a.size, len(a), a.dtype == np.float64
+
+
+def broadcast(a: Any, v: Any, w: Any) -> Any:
+    return a + v, a * w[:, None], v + w[:, np.newaxis], a + np.ones((1, 1, 7))
+
+
+def special_powers(a: Any) -> Any:
+    return a**2, a**-1, abs(a) ** 0.5, a**1, 1 / a
+
+
+def shifts(n: Any, k: int) -> Any:
+    crc = 0xFFFF
+    for b in n:
+        crc = (crc >> 1) ^ (b & 0xFF) ^ k
+    return crc, n << 2, n >> 70, 1 << k
+
+
+CASES: list[tuple[Callable[..., Any], tuple[Any, ...], str]] = [
+    (overlapping, (V,), "trusting"),
+    (overlapping, (V[:1],), "trusting"),
+    (transposed_sum, (A[:, :5],), "trusting"),
+    (views, (A,), "trusting"),
+    (views, (np.asfortranarray(A),), "trusting"),
+    (negative, (A,), "python"),
+    (negative, (A[:4, :4],), "python"),
+    (clamped, (V, 2), "exact"),
+    (promoted, (A, N, A.astype(np.float32), 3), "trusting"),
+    (promoted, (A, N.astype(np.uint8), A.astype(np.float32), 3), "trusting"),
+    (typed, (N,), "trusting"),
+    (carried, (V,), "trusting"),
+    (collatz, (27,), "trusting"),
+    (found_at, (V, float(V[4])), "trusting"),
+    (found_at, (V, 2.0), "trusting"),
+    (sign_of, (-2.5,), "trusting"),
+    (sign_of, (float("nan"),), "trusting"),
+    (with_helpers, (V,), "trusting"),
+    (swapped, (V, 3), "trusting"),
+    (rebound, (A, 3), "trusting"),
+    (rebound, (A, 0), "trusting"),
+    (reductions, (A,), "trusting"),
+    (reductions, (A[::2, ::3],), "trusting"),
+    (reductions, (RANDOM.normal(size=(9, 300)).astype(np.float32),), "trusting"),
+    (constructed, (4,), "trusting"),
+    (products, (A, B, V), "trusting"),
+    (gathered, (V, np.array([1, 3, 3, -1])), "trusting"),
+    (gathered, (V, np.array([1, 30])), "trusting"),
+    (masked, (A,), "trusting"),
+    (out_of_bounds, (V, 7), "trusting"),
+    (out_of_bounds, (V, 9), "exact"),
+    (divided, (3,), "trusting"),
+    (divided, (0,), "python"),
+    (shapes, (A,), "trusting"),
+    (broadcast, (A, V, W), "trusting"),
+    (broadcast, (A[:, :1], V, W), "trusting"),
+    (special_powers, (A,), "trusting"),
+    (shifts, (N[0], 3), "trusting"),
+]
+
+
+@pytest.mark.parametrize(("function", "args", "wanted"), CASES)
+def test_meaning(function: Callable[..., Any], args: tuple[Any, ...], wanted: str) -> None:
+    agree(function, *args, wanted=wanted)
