@@ -46,6 +46,7 @@ COLUMNS = (
     ("least - greatest", "17s"),
     ("numba's variant", "14s"),
 )
+CHECKED = 5  # columns that need no times
 RIGHT = "right"
 Row = dict[str, Any]
 
@@ -109,13 +110,14 @@ def started(command: Sequence[str], seconds: float) -> Iterator[Child]:
 def run_source(folder: str, setting: Setting, *, complete: int) -> Outcome:
     """Check or race the programs asked for; `complete` is how many must be right."""
     known = source(folder)
-    table = Table(COLUMNS)
+    columns = COLUMNS[:CHECKED] if setting.check else COLUMNS
+    table = Table(columns)
     print(table.head(), flush=True)
     rows = []
     for name, preset in chosen(known, setting):
         row = measured(known, folder, name, preset, setting)
         rows.append(row)
-        print(table.row(*_cells(row)), flush=True)
+        print(table.row(*_cells(row)[: len(columns)]), flush=True)
         for remark in row["remarks"]:
             print(f"  {remark}", flush=True)
     print("\n".join(summary_lines(rows)), flush=True)

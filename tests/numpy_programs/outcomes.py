@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import CodeType
 from typing import Any
 
@@ -21,6 +21,7 @@ __all__ = [
     "Outcome",
     "called",
     "difference",
+    "excused",
     "gap",
     "kind_of",
     "layout_difference",
@@ -143,6 +144,41 @@ def leaves(value: Any) -> Iterator[Any]:
             yield from leaves(item)
     else:
         yield value
+
+
+def excused(text: str, found: Outcome, right: Outcome) -> str:
+    """The row of the table of differences in docs/python.md that excuses an outcome, or nothing.
+
+    `text` is the function's.
+    """
+    if isinstance(right.error, ZeroDivisionError) and found.error is None:
+        return "Python's numbers divided by zero"
+    if isinstance(right.error, OverflowError) and found.error is None:
+        return "an integer beyond its type"
+    numbers = [leaf for leaf in leaves(right.result) if type(leaf) is int]
+    if any(abs(number) >= 2**63 for number in numbers):
+        return "Python's integers beyond 64 bits"
+    is_extreme = any(word in text for word in ("min", "max", "clip"))
+    if is_extreme and right.error is None and found.error is None:
+        wrong = difference(found, right)
+        if wrong and not difference(_without_signs(found), _without_signs(right)):
+            return "which of two zeros"
+    return ""
+
+
+def _without_signs(outcome: Outcome) -> Outcome:
+    """The same with positive zeros."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(plain(item) for item in value)
+        if not isinstance(value, np.ndarray | np.generic) or value.dtype.kind not in "fc":
+            return value
+        positive = np.where(value == 0, value.dtype.type(0), value)
+        return positive if isinstance(value, np.ndarray) else value.dtype.type(positive)
+
+    arguments = tuple(plain(value) for value in outcome.arguments)
+    return replace(outcome, result=plain(outcome.result), arguments=arguments)
 
 
 def gap(found: Any, right: Any, allowed: Sequence[float] | None = None) -> Gap:

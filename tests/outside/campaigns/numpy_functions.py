@@ -22,8 +22,8 @@ from numpy_programs.outcomes import (
     Outcome,
     called,
     difference,
+    excused,
     layout_difference,
-    leaves,
     runs_in_python,
     with_python_numbers,
 )
@@ -160,7 +160,7 @@ def _checked(case: Case, counts: Counter[str]) -> None:
             counts[f"counted: {call} call left to Python"] += 1
         result = with_python_numbers(outcome[0].result, right.result)
         found = replace(outcome[0], result=result, arguments=(*given, *ours))
-        excuse = _excuse(case, found, right)
+        excuse = excused(function_text(case), found, right)
         if excuse:
             counts[f"excused: {excuse}"] += 1
             return
@@ -174,40 +174,6 @@ def _may_round(case: Case) -> bool:
     """Whether last bits may not be NumPy's: functions that round, and those of complex numbers."""
     is_complex = any(base["dtype"].startswith("complex") for base in case["bases"])
     return case["rounds"] or is_complex or "1j" in function_text(case)
-
-
-def _excuse(case: Case, found: Outcome, right: Outcome) -> str:
-    """The row of the table of differences in docs/python.md that a case falls under."""
-    if isinstance(right.error, ZeroDivisionError) and found.error is None:
-        return "Python's numbers divided by zero"
-    if isinstance(right.error, OverflowError) and found.error is None:
-        return "an integer beyond its type"
-    numbers = [leaf for leaf in leaves(right.result) if type(leaf) is int]
-    if any(abs(number) >= 2**63 for number in numbers):
-        return "Python's integers beyond 64 bits"
-    if right.error is None and found.error is None and _is_extreme(case):
-        wrong = difference(found, right)
-        if wrong and not difference(_without_signs(found), _without_signs(right)):
-            return "which of two zeros"
-    return ""
-
-
-def _is_extreme(case: Case) -> bool:
-    text = function_text(case)
-    return any(word in text for word in ("min", "max", "clip"))
-
-
-def _without_signs(outcome: Outcome) -> Outcome:
-    """The same with positive zeros."""
-
-    def plain(value: Any) -> Any:
-        if isinstance(value, tuple):
-            return tuple(plain(item) for item in value)
-        is_float = isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "fc"
-        return value + 0.0 * (value == 0) if is_float and np.isfinite(value).all() else value
-
-    arguments = tuple(plain(value) for value in outcome.arguments)
-    return replace(outcome, result=plain(outcome.result), arguments=arguments)
 
 
 # -- shrinking ------------------------------------------------------------------------------------
