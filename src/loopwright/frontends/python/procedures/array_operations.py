@@ -84,6 +84,27 @@ def _require_equal(build: Building, x: Expr, y: Expr) -> None:
     build.check(Binary("eq", x, y), "ValueError", text, (x, y))
 
 
+def result_order(strides: Sequence[Sequence[int]], rank: int) -> tuple[int, ...]:
+    """The axes of a result, slowest first, as NumPy lays it out; (): in order.
+
+    NumPy sorts the axes by the strides of all operands; where these disagree, the order stays.
+    """
+    order: list[int] = []  # fastest first
+    for axis in reversed(range(rank)):
+        place = len(order)
+        for k in reversed(range(len(order))):
+            pairs = [(abs(s[axis]), abs(s[order[k]])) for s in strides]
+            known = [(own, other) for own, other in pairs if own and other]
+            if not known:
+                continue
+            if any(other <= own for own, other in known):
+                break
+            place = k
+        order.insert(place, axis)
+    found = tuple(reversed(order))
+    return () if found == tuple(range(rank)) else found
+
+
 class Elementwise:
     """Builds elementwise operations."""
 
@@ -98,15 +119,17 @@ class Elementwise:
         if not arrays:
             return found
         shape = broadcast_shapes(self._build, [x.shape for x in arrays])
-        order = self._order([x for x in arrays if x.rank == len(shape)], len(shape))
-        return ArrayValue(found.expr, shape, None, order)
+        found_order = result_order([self._strides(x, len(shape)) for x in arrays], len(shape))
+        return ArrayValue(found.expr, shape, None, found_order)
 
-    def _order(self, arrays: Sequence[ArrayValue], rank: int) -> tuple[int, ...]:
-        """The axes of a result as NumPy lays them out: as the operands agree, else in order."""
-        orders = [self._build.order_of(x) or tuple(range(rank)) for x in arrays]
-        if rank < 2 or len(set(orders)) != 1:
-            return ()
-        return () if orders[0] == tuple(range(rank)) else orders[0]
+    def _strides(self, array: ArrayValue, rank: int) -> list[int]:
+        """Of each axis of a box how far apart neighbours lie, as ranks; 0: it is the same one."""
+        order = self._build.order_of(array) or tuple(range(array.rank))
+        own = [array.rank - order.index(axis) for axis in range(array.rank)]
+        if array.view is not None:
+            own = [x if axis.steps else 0 for x, axis in zip(own, array.view.axes, strict=True)]
+        own = [0 if n == Const(1) else x for x, n in zip(own, array.shape, strict=True)]
+        return [0] * (rank - array.rank) + own
 
     def binary(self, op: str, x: AnyValue, y: AnyValue) -> Operand:
         """`x op y` for an operator of expressions."""

@@ -15,8 +15,8 @@ from loopwright.frontends.python.procedures.building import Building
 from loopwright.frontends.python.procedures.subscripts import Item, Subscripts
 from loopwright.frontends.python.python_values import PyValue, convert
 from loopwright.frontends.refusal import Refusal
-from loopwright.ir.dtypes import INT64, DType
-from loopwright.ir.expr import Binary, Const, Expr, Load, Select
+from loopwright.ir.dtypes import FLOAT64, INT64, DType
+from loopwright.ir.expr import Binary, Const, Expr, Load, Select, cast
 from loopwright.ir.procedure import ArrayRole, ComputeArray, SetElement
 
 __all__ = ["ArrayWrites"]
@@ -60,7 +60,8 @@ class ArrayWrites:
         if isinstance(value, ArrayValue):
             self._require_fit(target, value)
             value = self._fitted(target, value)
-        expr = self._number(plain(value), target.dtype)
+        is_single = isinstance(value, PyValue)
+        expr = self._number(plain(value), target.dtype, is_single=is_single)
         self._note(target.view.base)
         self._build.emit(ComputeArray(target.view.name, expr))
 
@@ -108,7 +109,7 @@ class ArrayWrites:
         assert held.view is not None
         return self._build.bind(held.view.base, held.view.start, held.view.axes[more:], "v")
 
-    def _number(self, value: PyValue, dtype: DType) -> Expr:
+    def _number(self, value: PyValue, dtype: DType, *, is_single: bool = True) -> Expr:
         """The value as an element of an array; a Python integer has to fit."""
         if value.dtype.is_complex and not dtype.is_complex:
             raise Refusal("LW109", f"a complex value is stored as {dtype}", hint="take .real of it")
@@ -120,7 +121,26 @@ class ArrayWrites:
             text = f"Python integer {{0}} out of bounds for {dtype}"
             self._build.check(inside, "OverflowError", text, (number.expr,))
             value = number
+        is_const = isinstance(value.expr, Const)
+        if value.dtype.is_float and dtype.is_integer and not is_const and is_single:
+            value = self._whole_number(value, dtype)
         return convert(value, dtype)
+
+    def _whole_number(self, value: PyValue, dtype: DType) -> PyValue:
+        """A floating number that becomes an integer, which has to be one of the type."""
+        if dtype.kind == "u" and not value.weak:
+            return value  # NumPy converts without a question
+        build = self._build
+        number = build.number("x", value)
+        wide = cast(number.expr, FLOAT64)
+        is_number = Binary("eq", wide, wide)
+        build.check(is_number, "ValueError", "cannot convert float NaN to integer")
+        low = Const(float(dtype.least) - (dtype.bits < 64), FLOAT64)
+        least = Binary("ge" if dtype.bits == 64 else "gt", wide, low)
+        most = Binary("lt", wide, Const(float(dtype.greatest + 1), FLOAT64))
+        text = f"a number is out of bounds for {dtype}"
+        build.check(Binary("and", least, most), "OverflowError", text)
+        return number
 
     # -- masks ------------------------------------------------------------------------------------
 
