@@ -188,7 +188,7 @@ class JitFunction:
 
     def specialise(self, *args: Any) -> Code:
         """The code for the types of these arguments, compiled on first use."""
-        return self._specialise(argument_types(args))
+        return self._specialise(argument_types(args), args)
 
     lower = specialise
 
@@ -251,7 +251,7 @@ class JitFunction:
     def _threads(self) -> int:
         return num_threads() if self.threads is None else self.threads
 
-    def _specialise(self, types: Types) -> Code:
+    def _specialise(self, types: Types, args: tuple[Any, ...]) -> Code:
         found = self._found.get(types)
         if found is None or not is_unchanged(self.py_func, found.captured):
             log("recompile", lambda: self._occasion(types))
@@ -265,14 +265,16 @@ class JitFunction:
                     definition, target_machine(), self._plan, self._tune, self._race
                 )
             except SourceError as error:
-                self._found[types] = found = self._as_procedure(types, error)
+                self._found[types] = found = self._as_procedure(types, args, error)
                 return found
             self._found[types] = found
             if self._native is not None:
                 found.on_forget = self._native.forget
         return found
 
-    def _as_procedure(self, types: Types, error: SourceError) -> ProcedureFunction:
+    def _as_procedure(
+        self, types: Types, args: tuple[Any, ...], error: SourceError
+    ) -> ProcedureFunction:
         """The code of a function of more than affine loops; raises `error` for some options."""
         if self._plan is not None or self._tune is not None or self.error_model == "python":
             raise error
@@ -280,6 +282,7 @@ class JitFunction:
         from loopwright.calls.procedure_function import ProcedureFunction
 
         found = ProcedureFunction(self.py_func, types)
+        found.read_for(args)
         self._is_whole = True
         return found
 
@@ -298,14 +301,14 @@ class JitFunction:
             except ForeignArgument as error:
                 return self._call_foreign(given, error)
             if types not in self._refused:
-                return self._run(self._compiled_or_refused(types), given)
+                return self._run(self._compiled_or_refused(types, given), given)
         except (SourceError, UsageError):
             pass
         return self.py_func(*args, **named)
 
-    def _compiled_or_refused(self, types: Types) -> Code:
+    def _compiled_or_refused(self, types: Types, args: tuple[Any, ...]) -> Code:
         try:
-            return self._specialise(types)
+            return self._specialise(types, args)
         except (SourceError, UsageError):
             self._refused[types] = None
             raise

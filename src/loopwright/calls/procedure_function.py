@@ -71,13 +71,16 @@ class ProcedureFunction:
         self._function, self._types = function, types
         self.captured: tuple[tuple[str, object], ...] = ()  # outer names, the values they had
         self.python_calls = 0  # that the Python function has run
-        self._variants: dict[Variant, _Variant] = {}
+        self._variants: dict[Variant, _Variant | SourceError] = {}
         self._ready: BoundedCache[tuple[Any, ...], Run] = BoundedCache(_MOST_READY)
-        # The usual case tells whether the function can be compiled at all.
-        self._first = self._variant(Variant())
-        parameters = self._first.procedure.parameters
-        self._in_key = tuple(k for k, p in enumerate(parameters) if p.kind == "int")
-        self._arrays = tuple(k for k, p in enumerate(parameters) if p.kind == "array")
+        self._in_key = tuple(k for k, x in enumerate(types) if _is_integer(x))
+        self._arrays = tuple(k for k, x in enumerate(types) if x.kind == "array")
+
+    def read_for(self, args: tuple[Any, ...]) -> None:
+        """Read the function for a call; raises SourceError where it cannot be compiled."""
+        arrays = {k: args[k] for k in self._arrays}
+        if all(map(is_regular, arrays.values())):
+            self._variant(_variant_of(arrays))
 
     def __call__(self, args: tuple[Any, ...], threads: int) -> Any:
         """Run compiled code, on one thread, or the Python function."""
@@ -106,7 +109,13 @@ class ProcedureFunction:
         if found is None:
             if len(self._variants) >= _MOST_VARIANTS:
                 raise _ForPython("there are too many kinds of calls")
-            found = self._variants[variant] = self._read(variant)
+            try:
+                found = self._read(variant)
+            except SourceError as error:
+                found = error
+            self._variants[variant] = found
+        if isinstance(found, SourceError):
+            raise found
         return found
 
     def _read(self, variant: Variant) -> _Variant:
@@ -135,13 +144,7 @@ class ProcedureFunction:
         arrays = {k: args[k] for k in self._arrays}
         if not all(map(is_regular, arrays.values())):
             raise _ForPython("elements are not aligned")
-        orders = {k: _order(array) for k, array in arrays.items()}
-        usual = {k: order for k, order in orders.items() if order != tuple(range(len(order)))}
-        variant = Variant(
-            frozenset((k, d) for k, x in arrays.items() for d, n in enumerate(x.shape) if n == 1),
-            tuple(usual.items()),
-            frozenset(k for k, x in arrays.items() if _has_gaps(x, orders[k])),
-        )
+        variant = _variant_of(arrays)
         reason = ""
         for trusting in (True, False):
             try:
@@ -149,13 +152,18 @@ class ProcedureFunction:
                     Variant(variant.ones, variant.orders, variant.gapped, trusting)
                 )
             except SourceError as error:
-                raise _ForPython(f"calls of this kind are not compiled: {error}") from error
+                if self._has_code():
+                    raise _ForPython(f"calls of this kind are not compiled: {error}") from error
+                raise
             values = _integers(found.procedure, args)
             broken = _broken_guard(found.procedure, args, values)
             if broken is None:
                 return found, values
             reason = broken
         raise _ForPython(reason)
+
+    def _has_code(self) -> bool:
+        return any(isinstance(found, _Variant) for found in self._variants.values())
 
     # -- calls ------------------------------------------------------------------------------------
 
@@ -183,7 +191,9 @@ class ProcedureFunction:
         from loopwright.ir.procedure_text import procedure_text  # lazy: loads isl
 
         try:
-            found = self._fitting(args)[0] if args else self._first
+            if not args:
+                return f"{self._function.__name__}: a whole function, as loops in source order"
+            found = self._fitting(args)[0]
         except _ForPython as reason:
             return f"'{self._function.__name__}' is left to Python: {reason}"
         lines = ["a whole function, its statements as loops in source order, on one thread"]
@@ -324,6 +334,20 @@ def _broken_guard(
 
             return f"not so: {expr_text(guard)}"
     return None
+
+
+def _is_integer(kind: ArgType) -> bool:
+    return kind.kind != "array" and DTYPES[kind.dtype].is_integer
+
+
+def _variant_of(arrays: dict[int, Array]) -> Variant:
+    """What calls with these arrays, by position, know of their memory."""
+    orders = {k: _order(array) for k, array in arrays.items()}
+    return Variant(
+        frozenset((k, d) for k, x in arrays.items() for d, n in enumerate(x.shape) if n == 1),
+        tuple((k, order) for k, order in orders.items() if order != tuple(range(len(order)))),
+        frozenset(k for k, x in arrays.items() if _has_gaps(x, orders[k])),
+    )
 
 
 def _order(array: Array) -> tuple[int, ...]:

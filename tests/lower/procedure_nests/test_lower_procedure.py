@@ -180,16 +180,17 @@ def test_local_arrays_inside_of_loops() -> None:
 def test_sums_have_the_bits_of_numpy(
     dtype: str, shape: tuple[int, ...], axes: tuple[int, ...], runs: tuple[tuple[int, ...], ...]
 ) -> None:
-    extents = tuple(Var(f"n{k}") for k in range(len(shape)))
+    extents = tuple(Const(1) if n == 1 else Var(f"n{k}") for k, n in enumerate(shape))
     kept = (x for k, x in enumerate(extents) if k not in axes)
-    kind, names = DTYPES[dtype], tuple(x.name for x in extents)
+    kind = DTYPES[dtype]
+    sizes = {x.name: n for x, n in zip(extents, shape, strict=True) if isinstance(x, Var)}
     f = procedure(
         (array("a", *extents, dtype=kind), array("r", *kept, dtype=kind, out=True)),
         ReduceArray("r", "add", whole("a", kind), extents, axes, runs),
-        integers=names,
+        integers=tuple(sizes),
     )
     given = numbers(*shape, dtype="float64").astype(dtype)
-    found = check_ways(f, {"a": given}, dict(zip(names, shape, strict=True)))
+    found = check_ways(f, {"a": given}, sizes)
     np.testing.assert_array_equal(found["r"], np.add.reduce(given, axis=axes, dtype=dtype))
 
 

@@ -70,7 +70,7 @@ def lower_procedure(
     """The loop nest of a procedure, and its scalars: integers, then the strides of arguments.
 
     `orders` has the dimensions of arguments from the slowest to the fastest, where that is not the
-    order of C.
+    order of C. Sizes are not 1: such extents of arguments are constants of the procedure.
     """
     checks = checks_of(procedure)
     lowering = _Lowering(procedure, orders or {}, checks)
@@ -249,7 +249,8 @@ class _Lowering:
         def element(index: Sequence[Expr]) -> Expr:
             return self.value(stmt.value, index)
 
-        return lower_reduction(self.builder, lowered, target, element, most)
+        others = tuple(map(Var, self.procedure.sizes))
+        return lower_reduction(self.builder, lowered, target, element, most, others)
 
     def most(self, extent: Expr, axis: int, stmt: ReduceArray) -> Expr:
         """An upper bound of an extent of a reduced value that is known at entry."""

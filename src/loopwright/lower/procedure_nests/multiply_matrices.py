@@ -49,7 +49,6 @@ def lower_product(
             builder,
             _LANES,
             extent,
-            lambda at: Binary("mul", first(at), second(at)),
             lambda before, at: _added(before, first(at), second(at), dtype),
             total,
         )

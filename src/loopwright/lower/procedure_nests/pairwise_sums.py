@@ -53,9 +53,7 @@ def pairwise_sum(
     def added(before: Expr, index: Expr) -> Expr:
         return Binary("add", before, element(at.load() + index))
 
-    leaf = accumulate_in_lanes(
-        builder, lanes, size.load(), lambda index: element(at.load() + index), added, total
-    )
+    leaf = accumulate_in_lanes(builder, lanes, size.load(), added, total)
     is_left = Binary("eq", is_right.load(Binary("max", here - 1, _ZERO)), _ZERO)
     is_done = Binary("eq", here, _ZERO)
     ascend = level(
@@ -75,6 +73,14 @@ def pairwise_sum(
             size.store(rest.load(here - 1)),
         )
 
+    if isinstance(count, Const) and count.value.real <= _ROUNDS * lanes:
+        return accumulate_in_lanes(
+            builder,
+            lanes,
+            count,
+            lambda before, index: Binary("add", before, element(index)),
+            total,
+        )
     body = block(
         at.store(_ZERO),
         depth.store(_ZERO),
@@ -91,16 +97,17 @@ def accumulate_in_lanes(
     builder: Builder,
     lanes: int,
     count: Expr,
-    first: Callable[[Expr], Expr],
     following: Callable[[Expr, Expr], Expr],
     total: Cell,
 ) -> Stmt:
     """`total` becomes the sum of what `lanes` accumulators collect, and of the elements left over.
 
-    `first` gives what an accumulator begins with, `following` what it becomes by an element.
+    `following` gives what an accumulator becomes by an element. All begin with zero, where NumPy
+    begins with the first elements: that differs in the sign of a zero, which the sum of the result
+    and a positive zero has not.
     """
     dtype, sums = total.dtype, builder.name("lanes")
-    zero = Const(0.0 if dtype.kind in "fc" else 0, dtype)
+    zero = Const(False if dtype.kind == "b" else 0.0 if dtype.kind in "fc" else 0, dtype)
     at, lane, turn = (builder.index(1)[0] for _ in range(3))
     whole = count - count % lanes
 
@@ -108,23 +115,14 @@ def accumulate_in_lanes(
         body = Store(sums, (lane,), value)
         return For(lane.name, _ZERO, Const(lanes), body, _ONE, Mark.VECTOR)
 
-    def singly(start: Expr) -> Stmt:
-        return For(at.name, start, count, total.store(following(total.load(), at)), _ONE)
-
-    collected = _tree([Load(sums, (Const(k),), dtype) for k in range(lanes)])
     update = following(Load(sums, (lane,), dtype), turn + lane)
-    in_vectors = block(
-        in_lanes(first(lane)),
-        For(turn.name, Const(lanes), whole, in_lanes(update), Const(lanes)),
-        total.store(collected),
-        singly(whole),
+    body = block(
+        in_lanes(zero),
+        For(turn.name, _ZERO, whole, in_lanes(update), Const(lanes)),
+        total.store(_tree([Load(sums, (Const(k),), dtype) for k in range(lanes)])),
+        For(at.name, whole, count, total.store(following(total.load(), at)), _ONE),
     )
-    registers = Buffer(sums, dtype, (_ONE,), Space.REGISTER, True)
-    return If(
-        Binary("lt", count, Const(lanes)),
-        block(total.store(zero), singly(_ZERO)),
-        Alloc(registers, (Const(lanes),), in_vectors),
-    )
+    return Alloc(Buffer(sums, dtype, (_ONE,), Space.REGISTER, True), (Const(lanes),), body)
 
 
 def _tree(values: Sequence[Expr]) -> Expr:

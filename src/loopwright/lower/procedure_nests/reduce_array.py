@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from functools import reduce
 
 from loopwright.ir.dtypes import FLOAT32, DType
@@ -21,10 +21,19 @@ _NEUTRAL = {"add": 0, "mul": 1, "and": 1, "or": 0}
 
 
 def lower_reduction(
-    builder: Builder, stmt: ReduceArray, target: ElementMap, value: Value, most: Sequence[Expr]
+    builder: Builder,
+    stmt: ReduceArray,
+    target: ElementMap,
+    value: Value,
+    most: Sequence[Expr],
+    others: Container[Expr] = (),
 ) -> Stmt:
-    """The loops of a reduction. `value` gives the element at an index, and reads no target."""
-    reduction = _Reduction(builder, stmt, target, value, most)
+    """The loops of a reduction. `value` gives the element at an index, and reads no target.
+
+    `most` are upper bounds of the extents that are known at entry; `others` are extents that are
+    not 1.
+    """
+    reduction = _Reduction(builder, stmt, target, value, most, others)
     body = block(reduction.begin(), reduction.along(tuple(x for run in stmt.runs for x in run)))
     return reduction.around(body)
 
@@ -37,10 +46,13 @@ class _Reduction:
         target: ElementMap,
         value: Value,
         most: Sequence[Expr],
+        others: Container[Expr],
     ) -> None:
         self.builder, self.stmt, self.target, self.value = builder, stmt, target, value
-        self.most = most
-        self.index = builder.index(len(stmt.shape))
+        self.most, self.others = most, others
+        self.variables = builder.index(len(stmt.shape))
+        pairs = zip(self.variables, stmt.shape, strict=True)
+        self.index = [_ZERO if extent == _ONE else var for var, extent in pairs]
         self.kept = [axis for axis in range(len(stmt.shape)) if axis not in stmt.axes]
         self.is_pairwise = stmt.op == "add" and not target.dtype.is_exact
         self.memory: list[Alloc] = []  # of the statement, with bodies to come
@@ -60,7 +72,8 @@ class _Reduction:
         return Store(self.target.base, self.place(), value)
 
     def loops(self, order: Sequence[int], body: Stmt, mark: Mark = Mark.SERIAL) -> Stmt:
-        return loops(self.index, self.stmt.shape, order, body, mark)
+        moving = [axis for axis in order if self.stmt.shape[axis] != _ONE]
+        return loops(self.variables, self.stmt.shape, moving, body, mark)
 
     def begin(self) -> Stmt:
         """The target before anything is added: the neutral number, or the first element."""
@@ -85,8 +98,9 @@ class _Reduction:
             found = self.loops(order, self.store(self.updated(self.now())), Mark.SIMD)
         # NumPy leaves out axes of extent 1: the next one is the fastest then.
         extents = [self.stmt.shape[axis] for axis in inner]
-        others = set(outer) & set(self.stmt.axes)
-        if not self.is_pairwise or not others or any(isinstance(x, Const) for x in extents):
+        slower = set(outer) & set(self.stmt.axes)
+        is_longer = any(isinstance(x, Const) or x in self.others for x in extents)
+        if not self.is_pairwise or not slower or is_longer:
             return found
         single = reduce(_both, (Binary("eq", extent, _ONE) for extent in extents))
         return If(single, self.loops(inner, self.along(outer)), found)
