@@ -170,6 +170,19 @@ def masked(a: Any) -> Any:
     return a
 
 
+def masked_both(a: Any, b: Any) -> Any:
+    m = a > 0
+    a[m] = a[m] ** 2 + b[m] * 3
+    a[a < 0] = 1.0 / a[a < 0]
+    chosen = b[m]
+    return a, chosen.sum(), len(chosen), np.sqrt(np.abs(a[b > 0])).mean()
+
+
+def grid(n: int) -> Any:
+    i, j = np.mgrid[0:n, 1:4]
+    return i * 10 + j
+
+
 def out_of_bounds(a: Any, n: int) -> None:
     for i in range(n):
         a[i] = i
@@ -248,6 +261,9 @@ CASES: list[tuple[Callable[..., Any], tuple[Any, ...], str]] = [
     (gathered, (V, np.array([1, 3, 3, -1])), "trusting"),
     (gathered, (V, np.array([1, 30])), "trusting"),
     (masked, (A,), "trusting"),
+    (masked_both, (A, B), "trusting"),
+    (masked_both, (A, B[:4]), "python"),
+    (grid, (3,), "trusting"),
     (out_of_bounds, (V, 7), "trusting"),
     (out_of_bounds, (V, 9), "exact"),
     (divided, (3,), "trusting"),

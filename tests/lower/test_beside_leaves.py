@@ -8,11 +8,11 @@ from loopwright.ir.loops import (
     Buffer,
     For,
     If,
+    LabelledBlock,
     Leave,
     Let,
     LoopNest,
     Mark,
-    Scope,
     Stmt,
     Store,
 )
@@ -46,7 +46,7 @@ def test_each_outermost_loop_that_nothing_leaves_is_a_nest() -> None:
         check_nest(part)
         return part
 
-    given = nest(Scope("all", Block((outer, last))))
+    given = nest(LabelledBlock("all", Block((outer, last))))
     check_nest(given)
     assert beside_leaves(given, change) == given
     assert seen == [(inner, ("n", "i", "t")), (last, ("n",))]

@@ -16,12 +16,13 @@ import numpy as np
 
 from loopwright import options
 from loopwright.calls.arguments import stride_values
-from loopwright.calls.procedure_results import Results
+from loopwright.calls.procedure_results import ResultLayout
 from loopwright.diagnostics import SourceError, UsageError
 from loopwright.frontends.python import ArgType
 from loopwright.frontends.python.procedures.variant import Variant
 from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.evaluate import evaluate
+from loopwright.ir.expr import Var
 from loopwright.ir.procedure import ArrayRole, CheckThat, Procedure
 from loopwright.kernels import nest_kernel, stage_text
 from loopwright.lazy_dataclass import dataclass
@@ -132,7 +133,8 @@ class ProcedureFunction:
 
             check_procedure(procedure)
         names = [parameter.name for parameter in procedure.parameters]
-        nest = lower_procedure(procedure, {names[k]: order for k, order in variant.orders})
+        orders = {names[k]: order for k, order in variant.orders}
+        nest = lower_procedure(procedure, orders, 64 * target_machine().lanes(64))
         self.captured = tuple(dict([*self.captured, *procedure.captured]).items())
         stored = {buffer.name for buffer in nest.buffers if buffer.writable}
         arguments = (a.name for a in procedure.arrays if a.role is ArrayRole.ARGUMENT)
@@ -238,7 +240,7 @@ def _runner(found: _Variant, args: tuple[Any, ...], values: dict[str, int]) -> R
     kernel = nest_kernel(f"procedure {nest!r}", lambda: nest, f"function '{procedure.name}'")
     bound = kernel.bind(values | stride_values(strides), _NO_TABLE, 1, None)
     names = [p.name for p in procedure.parameters]
-    results = Results(procedure, values)
+    results = ResultLayout(procedure, values)
     makers = results.makers
     numbers = {
         k: DTYPES[procedure.array(p.name).dtype.name].numpy
@@ -308,9 +310,11 @@ def _strides(procedure: Procedure, args: tuple[Any, ...]) -> dict[str, tuple[int
 def _integers(procedure: Procedure, args: tuple[Any, ...]) -> dict[str, int]:
     """The sizes and integer arguments of a call."""
     pairs = list(zip(procedure.parameters, args, strict=True))
-    extents = (extent for p, arg in pairs if p.kind == "array" for extent in arg.shape)
-    values = dict(zip(procedure.sizes, extents, strict=True))
+    values: dict[str, int] = {}
     for parameter, arg in pairs:
+        if parameter.kind == "array":
+            shape = zip(procedure.array(parameter.name).shape, arg.shape, strict=True)
+            values |= {extent.name: size for extent, size in shape if isinstance(extent, Var)}
         if parameter.kind == "int":
             values[parameter.name] = int(arg)
             if not _LEAST <= values[parameter.name] <= _MOST:
@@ -351,10 +355,12 @@ def _variant_of(arrays: dict[int, Array]) -> Variant:
 
 
 def _order(array: Array) -> tuple[int, ...]:
-    """The dimensions from the slowest to the fastest; those of extent 1 keep their places."""
-    moving = [d for d in range(array.ndim) if array.shape[d] != 1]
+    """The dimensions from the slowest to the fastest; those that do not move keep their places."""
+    pairs = zip(array.shape, array.strides, strict=True)
+    moves = [extent != 1 and stride != 0 for extent, stride in pairs]
+    moving = (d for d in range(array.ndim) if moves[d])
     by_stride = iter(sorted(moving, key=lambda d: -abs(array.strides[d])))
-    return tuple(next(by_stride) if array.shape[d] != 1 else d for d in range(array.ndim))
+    return tuple(next(by_stride) if moves[d] else d for d in range(array.ndim))
 
 
 def _has_gaps(array: Array, order: tuple[int, ...]) -> bool:

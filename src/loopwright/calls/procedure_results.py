@@ -23,13 +23,13 @@ from loopwright.ir.procedure import (
 )
 from loopwright.runtime.array_arguments import Array
 
-__all__ = ["Results"]
+__all__ = ["ResultLayout"]
 
 Memory: TypeAlias = list[Any]  # the arguments, then the fresh arrays
 Finish: TypeAlias = Callable[[Memory], Any]
 
 
-class Results:
+class ResultLayout:
     """What calls with the same shapes and integers return."""
 
     def __init__(self, procedure: Procedure, values: Mapping[str, int]) -> None:

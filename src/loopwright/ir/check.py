@@ -9,7 +9,6 @@ from functools import partial
 from typing import assert_never
 
 from loopwright.diagnostics import InternalError
-from loopwright.ir import loops
 from loopwright.ir.atomics import has_atomic
 from loopwright.ir.check_expr import (
     InvalidExpr,
@@ -33,6 +32,7 @@ from loopwright.ir.loops import (
     Copy,
     For,
     If,
+    LabelledBlock,
     Leave,
     Let,
     LoopNest,
@@ -270,7 +270,7 @@ def _check_node(stmt: Stmt, around: _Around) -> _Around:
                 raise _Invalid("a wait leaves none or more groups pending")
         case WarpMma():
             _check_mma(stmt, around)
-        case loops.Scope(name=name):
+        case LabelledBlock(name=name):
             if name in around.scopes:
                 raise _Invalid(f"scope {name} is open already")
             return replace(around, scopes=around.scopes | {name})

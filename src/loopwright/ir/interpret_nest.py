@@ -39,6 +39,7 @@ from loopwright.ir.loops import (
     Copy,
     For,
     If,
+    LabelledBlock,
     Leave,
     Let,
     LoopNest,
@@ -46,7 +47,6 @@ from loopwright.ir.loops import (
     MeshBroadcast,
     MeshMessage,
     Prefetch,
-    Scope,
     Space,
     Stmt,
     Store,
@@ -317,7 +317,7 @@ class _Machine:
                     yield from self.run(inner, frame)
                 elif orelse is not None:
                     yield from self.run(orelse, frame)
-            case Scope():
+            case LabelledBlock():
                 yield from self.scope(stmt, frame)
             case Leave(name=name):
                 raise _Left(name)
@@ -348,7 +348,7 @@ class _Machine:
             case _:
                 assert_never(stmt)
 
-    def scope(self, stmt: Scope, frame: _Frame) -> Flow:
+    def scope(self, stmt: LabelledBlock, frame: _Frame) -> Flow:
         variables, cells = set(frame.variables), set(frame.cells)
         try:
             yield from self.run(stmt.body, frame)

@@ -146,7 +146,7 @@ class _Run:
             case ComputeArray(target=name, value=value):
                 target = self.arrays[name]
                 found = self.value(value, target.shape)
-                if np.shape(found)[: np.ndim(found) - target.ndim] != ():
+                if np.ndim(found) > target.ndim:
                     raise InternalError(f"the value of {name} has too many axes")
                 target[...] = np.array(found)  # a copy: the whole value comes first
             case ReduceArray():

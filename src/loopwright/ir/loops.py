@@ -27,6 +27,7 @@ __all__ = [
     "Copy",
     "For",
     "If",
+    "LabelledBlock",
     "Leave",
     "Let",
     "LoopNest",
@@ -34,7 +35,6 @@ __all__ = [
     "MeshBroadcast",
     "MeshMessage",
     "Prefetch",
-    "Scope",
     "Space",
     "Stmt",
     "Store",
@@ -142,7 +142,7 @@ class If:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class LabelledBlock:
     """The statements of `body`, which a Leave inside ends early."""
 
     name: str
@@ -329,7 +329,7 @@ Stmt: TypeAlias = (
     Block
     | For
     | If
-    | Scope
+    | LabelledBlock
     | Leave
     | Let
     | Store

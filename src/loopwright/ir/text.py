@@ -36,6 +36,7 @@ from loopwright.ir.loops import (
     Copy,
     For,
     If,
+    LabelledBlock,
     Leave,
     Let,
     LoopNest,
@@ -43,7 +44,6 @@ from loopwright.ir.loops import (
     MeshBroadcast,
     MeshMessage,
     Prefetch,
-    Scope,
     Stmt,
     Store,
     Wait,
@@ -347,7 +347,7 @@ def _stmt_lines(stmt: Stmt) -> Iterator[str]:
             if orelse is not None:
                 yield "else:"
                 yield from _body(orelse)
-        case Scope(name=name, body=inner):
+        case LabelledBlock(name=name, body=inner):
             yield f"scope {name}:"
             yield from _body(inner)
         case Leave(name=name):

@@ -28,12 +28,12 @@ from loopwright.ir.loops import (
     Copy,
     For,
     If,
+    LabelledBlock,
     Leave,
     Let,
     MeshBroadcast,
     MeshMessage,
     Prefetch,
-    Scope,
     Stmt,
     Store,
     Wait,
@@ -258,7 +258,7 @@ def statements_inside(stmt: Stmt) -> tuple[Stmt, ...]:
     match stmt:
         case Block(body=body):
             return body
-        case For(body=inner) | Let(body=inner) | Alloc(body=inner) | Scope(body=inner):
+        case For(body=inner) | Let(body=inner) | Alloc(body=inner) | LabelledBlock(body=inner):
             return (inner,)
         case If(body=inner, orelse=orelse):
             return (inner,) if orelse is None else (inner, orelse)
@@ -317,7 +317,7 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
             return index
         case WarpMma(sums_start=sums, left_start=left, right_start=right):
             return (*sums, *left, *right)
-        case Block() | Commit() | Wait() | Barrier() | Scope() | Leave():
+        case Block() | Commit() | Wait() | Barrier() | LabelledBlock() | Leave():
             return ()
         case _:
             assert_never(stmt)
@@ -359,7 +359,7 @@ def rebuild(
                 chosen, new = expression(cond), down(inner)
                 is_same = other is orelse and chosen is cond and new is inner
                 return statement(stmt if is_same else If(chosen, new, other))
-            case Scope(body=inner):
+            case LabelledBlock(body=inner):
                 new = down(inner)
                 return statement(stmt if new is inner else replace(stmt, body=new))
             case Let(value=value, body=inner):
@@ -423,7 +423,7 @@ def _rebuilt(stmt: Stmt, statement: Callable[[Stmt], Stmt]) -> Stmt:
                 return statement(Block(parts))
             case If(cond=cond):
                 return statement(If(cond, parts[0], parts[1] if len(parts) > 1 else None))
-            case For() | Let() | Alloc() | Scope():
+            case For() | Let() | Alloc() | LabelledBlock():
                 return statement(replace(node, body=parts[0]))
         raise AssertionError(f"nothing stands in {node}")
 

@@ -10,7 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from loopwright.ir.loops import Alloc, Block, Buffer, For, If, Leave, Let, LoopNest, Scope, Stmt
+from loopwright.ir.loops import (
+    Alloc,
+    Block,
+    Buffer,
+    For,
+    If,
+    LabelledBlock,
+    Leave,
+    Let,
+    LoopNest,
+    Stmt,
+)
 from loopwright.ir.visit import statements
 
 __all__ = ["beside_leaves"]
@@ -27,7 +38,7 @@ def beside_leaves(nest: LoopNest, change: Callable[[LoopNest], LoopNest]) -> Loo
                 return replace(stmt, body=down(body, buffers, (*names, name)))
             case Alloc(buffer=buffer, body=body):
                 return replace(stmt, body=down(body, (*buffers, buffer), names))
-            case Scope(body=body):
+            case LabelledBlock(body=body):
                 return replace(stmt, body=down(body, buffers, names))
             case Block(body=body):
                 return Block(tuple(down(child, buffers, names) for child in body))

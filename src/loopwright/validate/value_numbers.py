@@ -38,13 +38,13 @@ from loopwright.ir.loops import (
     Copy,
     For,
     If,
+    LabelledBlock,
     Leave,
     Let,
     LoopNest,
     MeshBroadcast,
     MeshMessage,
     Prefetch,
-    Scope,
     Space,
     Stmt,
     Store,
@@ -138,7 +138,7 @@ class _Numbering:
                 return replace(stmt, buffer=_of_numbers(buffer), body=down(body))
             case Copy() | MeshBroadcast() | MeshMessage() | Commit() | Wait() | Barrier():
                 return stmt
-            case Scope(body=body):
+            case LabelledBlock(body=body):
                 return replace(stmt, body=down(body))
             case Prefetch() | WarpMma() | Leave():
                 return stmt

@@ -7,7 +7,7 @@ from tests.run_procedures import check_ways
 from loopwright.diagnostics import Span
 from loopwright.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64, DType
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Unary, Var
-from loopwright.ir.loops import Alloc, Scope, Space
+from loopwright.ir.loops import Alloc, LabelledBlock, Space
 from loopwright.ir.procedure import (
     AllocateArray,
     ArrayRole,
@@ -217,9 +217,9 @@ def test_other_reductions(op: str, axes: tuple[int, ...]) -> None:
         ((ONE, N, K), (Const(2), K, M)),
     ],
 )
-@pytest.mark.parametrize("k", [0, 1, 19])
-def test_products(left: tuple[Expr, ...], right: tuple[Expr, ...], k: int) -> None:
-    integers = {"n": 3, "m": 5, "k": k}
+@pytest.mark.parametrize(("n", "m", "k"), [(3, 5, 0), (3, 5, 1), (13, 19, 19), (6, 8, 257)])
+def test_products(left: tuple[Expr, ...], right: tuple[Expr, ...], n: int, m: int, k: int) -> None:
+    integers = {"n": n, "m": m, "k": k}
 
     def given(shape: tuple[Expr, ...]) -> np.ndarray:
         extents = [integers[x.name] if isinstance(x, Var) else x.value for x in shape]
@@ -234,6 +234,38 @@ def test_products(left: tuple[Expr, ...], right: tuple[Expr, ...], k: int) -> No
         integers=("n", "m", "k"),
     )
     check_ways(f, {"a": a, "b": b}, integers)
+
+
+@pytest.mark.parametrize("turned", ["a", "b"])
+@pytest.mark.parametrize("has_column", [True, False])
+def test_products_of_transposed_matrices(turned: str, has_column: bool) -> None:
+    integers = {"n": 13, "m": 19, "k": 11}
+    shapes = {"a": (N, K), "b": (K, M) if has_column or turned == "b" else (K,)}
+    if not has_column and turned == "b":
+        shapes["a"] = (K,)
+    given = {}
+    body: list[ProcedureStmt] = []
+    for name in "ab":
+        shape = shapes[name]
+        if name == turned:
+            axes = (ViewAxis(shape[0], ((1, ONE),)), ViewAxis(shape[1], ((0, ONE),)))
+            body.append(BindView(ArrayView("t", name, FLOAT64, (ZERO, ZERO), axes)))
+            shapes[name] = shape[::-1]
+        given[name] = np.rint(numbers(*(integers[x.name] for x in shapes[name])))
+    factors = [given[x].T if x == turned else given[x] for x in "ab"]
+    product = factors[0] @ factors[1]
+    names = ["t" if x == turned else x for x in "ab"]
+    f = procedure(
+        (
+            array("a", *shapes["a"]),
+            array("b", *shapes["b"]),
+            array("r", *map(Const, product.shape), out=True),
+        ),
+        *body,
+        MultiplyMatrices("r", *names),
+        integers=("n", "m", "k"),
+    )
+    np.testing.assert_array_equal(check_ways(f, given, integers)["r"], product)
 
 
 # -- control --------------------------------------------------------------------------------------
@@ -305,7 +337,7 @@ def test_an_endless_loop_and_an_early_return() -> None:
     )
     assert check_ways(f, {}, {"n": 6, "m": 0})["s"] == -8
     assert check_ways(f, {}, {"n": 27, "m": 0})["s"] == 51
-    assert any(isinstance(x, Scope) for x in statements(lower_procedure(f).body))
+    assert any(isinstance(x, LabelledBlock) for x in statements(lower_procedure(f).body))
 
 
 def test_a_check_that_fails_ends_the_procedure_there() -> None:

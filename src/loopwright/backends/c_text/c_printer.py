@@ -50,6 +50,7 @@ from loopwright.ir.loops import (
     Copy,
     For,
     If,
+    LabelledBlock,
     Leave,
     Let,
     LoopNest,
@@ -57,7 +58,6 @@ from loopwright.ir.loops import (
     MeshBroadcast,
     MeshMessage,
     Prefetch,
-    Scope,
     Space,
     Stmt,
     Store,
@@ -231,7 +231,7 @@ class CPrinter:
                 self.scopes.pragma(self.dialect.wait.format(pending=pending))
             case Barrier():
                 self.scopes.pragma(self.dialect.barrier)
-            case Scope(name=name, body=inner):
+            case LabelledBlock(name=name, body=inner):
                 self.statement(inner)
                 self.lines.add(f"{name}: ;")
             case Leave(name=name):

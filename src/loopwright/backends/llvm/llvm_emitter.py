@@ -11,11 +11,12 @@ are optimised by its whole pipeline, with metadata on loops and aliases (llvm_me
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import assert_never
 
+from loopwright.backends.llvm import llvm_arena as arena
 from loopwright.backends.llvm import llvm_bounds_check as check
 from loopwright.backends.llvm import llvm_memory as memory
 from loopwright.backends.llvm.llvm_builder import Flag, SSAValue, int_literal, plain_name
@@ -53,6 +54,7 @@ from loopwright.ir.loops import (
     Copy,
     For,
     If,
+    LabelledBlock,
     Leave,
     Let,
     LoopNest,
@@ -60,7 +62,6 @@ from loopwright.ir.loops import (
     MeshBroadcast,
     MeshMessage,
     Prefetch,
-    Scope,
     Space,
     Stmt,
     Store,
@@ -73,7 +74,6 @@ from loopwright.ir.visit import (
     constant_trips,
     loads,
     loop_depth,
-    names,
     rebuild,
     statements,
     substitute,
@@ -83,7 +83,6 @@ from loopwright.memo import IdentityMap
 
 __all__ = ["emit_module"]
 
-_ARENA_ALIGN = 128  # scratch buffers start on cache-line pairs
 # LLVM's work on loop variables grows exponentially with the loops around them: where there are
 # more, it is asked not to optimise.
 _MOST_LOOPS = 16
@@ -236,8 +235,10 @@ class _Emitter:
     def size_function(self, space: Space, suffix: str) -> str:
         self._open_scalars()
         total = SSAValue("0", INT64)
-        for alloc in self._arena_allocs(space):
-            total = memory.index_binary(self.code, "add", total, self._bytes(alloc))
+        for alloc in arena.allocations(self.nest, space):
+            total = memory.index_binary(
+                self.code, "add", total, arena.size(self.values, alloc, self.nest)
+            )
         self.code.effect(f"ret i64 {total.text}")
         head = f"define i64 @{self.nest.name}_{suffix}(ptr %launch) nounwind {{"
         return "\n".join([head, "entry:", *self.code.lines, "}"])
@@ -256,39 +257,9 @@ class _Emitter:
                 found = hidden_narrowing(self.code, self.values.scope[name], dtype)
                 self.values.narrow[name, dtype] = found
 
-    def _arena_allocs(self, space: Space) -> Iterator[Alloc]:
-        for stmt in statements(self.nest.body):
-            if isinstance(stmt, Alloc) and stmt.buffer.space is space:
-                yield stmt
-
-    def _bytes(self, alloc: Alloc) -> SSAValue:
-        """Bytes of an arena buffer, rounded up to whole cache lines."""
-        used = set().union(*map(names, (*alloc.shape, *alloc.buffer.strides)))
-        if not used <= set(self.nest.scalars):
-            raise InternalError(f"the size of '{alloc.buffer.name}' is not known at the launch")
-        size = memory.index_binary(
-            self.code, "mul", self._reach(alloc), SSAValue(str(alloc.buffer.dtype.bytes), INT64)
-        )
-        size = memory.index_binary(self.code, "add", size, SSAValue(str(_ARENA_ALIGN - 1), INT64))
-        found = int_literal(size)
-        if found is not None:
-            return SSAValue(str(max(found, 0) // _ARENA_ALIGN * _ARENA_ALIGN), INT64)
-        some = self.code.call("i64", "llvm.smax.i64", size, SSAValue("0", INT64))
-        return SSAValue(self.code.emit(f"and i64 {some}, {-_ARENA_ALIGN}"), INT64)
-
-    def _reach(self, alloc: Alloc) -> SSAValue:
-        """Elements from the first to the last of a buffer, with the gaps between them."""
-        total = SSAValue("1", INT64)
-        for extent, stride in zip(alloc.shape, alloc.buffer.strides, strict=True):
-            far = memory.index_binary(
-                self.code, "mul", self.values.index(extent - 1), self.values.index(stride)
-            )
-            total = memory.index_binary(self.code, "add", total, far)
-        return total
-
     def _open_arena(self, space: Space, word: int) -> None:
         """Assign every arena buffer its address; all sizes depend on kernel arguments only."""
-        allocs = list(self._arena_allocs(space))
+        allocs = list(arena.allocations(self.nest, space))
         if not allocs:
             return
         slot = self.code.emit(f"getelementptr i64, ptr %team, i64 {word}")
@@ -307,7 +278,9 @@ class _Emitter:
             self.arena[alloc] = memory.PointerBuffer(
                 base, alloc.buffer.dtype, tags, planes=alloc.buffer.planes
             )
-            base = self.code.emit(f"getelementptr i8, ptr {base}, {self._bytes(alloc)}")
+            base = self.code.emit(
+                f"getelementptr i8, ptr {base}, {arena.size(self.values, alloc, self.nest)}"
+            )
 
     # -- statements -----------------------------------------------------------------------------
 
@@ -329,7 +302,7 @@ class _Emitter:
                 self._loop(stmt)
             case If():
                 self._branch(stmt)
-            case Scope():
+            case LabelledBlock():
                 self._scope(stmt)
             case Leave(name=name):
                 self.code.branch(self.ends[name])
@@ -482,7 +455,7 @@ class _Emitter:
             return None
         return Innermost(loop.var, start, frozenset(self.values.scope))
 
-    def _scope(self, stmt: Scope) -> None:
+    def _scope(self, stmt: LabelledBlock) -> None:
         code, end = self.code, self.code.label(f"{stmt.name}.end.")
         self.ends[stmt.name] = end
         # What stands behind a Leave does not run in every iteration of the loops around.
@@ -604,7 +577,7 @@ class _Emitter:
         if stmt in self.arena:
             return self.arena[stmt]
         shape = [int_literal(self.values.index(x)) for x in stmt.shape]
-        reach = int_literal(self._reach(stmt))
+        reach = int_literal(arena.reach(self.values, stmt))
         if None in shape or reach is None:
             raise InternalError(f"buffer '{buffer.name}' needs a constant shape")
         match buffer.space:

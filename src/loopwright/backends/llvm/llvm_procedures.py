@@ -23,12 +23,12 @@ from loopwright.ir.loops import (
     Copy,
     For,
     If,
+    LabelledBlock,
     Leave,
     Let,
     LoopNest,
     Mark,
     Prefetch,
-    Scope,
     Space,
     Stmt,
     Store,
@@ -74,7 +74,7 @@ def _candidates(
     match stmt:
         case For(mark=Mark.SERIAL) if _is_procedure(stmt):
             yield stmt, buffers
-        case For(body=inner) | Let(body=inner) | Scope(body=inner):
+        case For(body=inner) | Let(body=inner) | LabelledBlock(body=inner):
             yield from _candidates(inner, buffers)
         case Alloc(buffer=buffer, body=inner):
             yield from _candidates(inner, {**buffers, buffer.name: buffer})

@@ -7,9 +7,20 @@ from collections.abc import Callable, Sequence
 
 from loopwright.ir.dtypes import INT64, DType
 from loopwright.ir.expr import Const, Expr, Load, Var
-from loopwright.ir.loops import Alloc, Block, Buffer, For, Leave, Mark, Scope, Space, Stmt, Store
+from loopwright.ir.loops import (
+    Alloc,
+    Block,
+    Buffer,
+    For,
+    LabelledBlock,
+    Leave,
+    Mark,
+    Space,
+    Stmt,
+    Store,
+)
 
-__all__ = ["Builder", "Cell", "block", "loops"]
+__all__ = ["Cell", "NestBuilder", "block", "loops"]
 
 _FOR_EVER = Const(1 << 62)
 
@@ -50,7 +61,7 @@ class Cell:
         return Alloc(Buffer(self.name, self.dtype, strides, Space.STACK, True), shape, body)
 
 
-class Builder:
+class NestBuilder:
     """Gives names that a nest has only once."""
 
     def __init__(self) -> None:
@@ -70,4 +81,4 @@ class Builder:
         """The statements that `body` gives, again and again, until its argument is reached."""
         scope = self.name("loop")
         made = body(Leave(scope))
-        return Scope(scope, For(self.name("turn"), Const(0), _FOR_EVER, made, Const(1)))
+        return LabelledBlock(scope, For(self.name("turn"), Const(0), _FOR_EVER, made, Const(1)))

@@ -20,11 +20,11 @@ from loopwright.ir.loops import (
     Buffer,
     For,
     If,
+    LabelledBlock,
     Leave,
     Let,
     LoopNest,
     Mark,
-    Scope,
     Space,
     Stmt,
     Store,
@@ -52,7 +52,7 @@ from loopwright.ir.procedure import (
 from loopwright.ir.visit import loads, statements
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.buffers import stride_name
-from loopwright.lower.procedure_nests.build_loops import Builder, block, loops
+from loopwright.lower.procedure_nests.build_loops import NestBuilder, block, loops
 from loopwright.lower.procedure_nests.element_maps import ElementMap, at_index, may_clash
 from loopwright.lower.procedure_nests.multiply_matrices import lower_product
 from loopwright.lower.procedure_nests.reduce_array import lower_reduction
@@ -65,15 +65,18 @@ _STACK_BYTES = 1024  # of an array of constant extents that lies on the stack
 
 
 def lower_procedure(
-    procedure: Procedure, orders: Mapping[str, tuple[int, ...]] | None = None
+    procedure: Procedure,
+    orders: Mapping[str, tuple[int, ...]] | None = None,
+    vector_bits: int = 256,
 ) -> LoopNest:
     """The loop nest of a procedure, and its scalars: integers, then the strides of arguments.
 
     `orders` has the dimensions of arguments from the slowest to the fastest, where that is not the
-    order of C. Sizes are not 1: such extents of arguments are constants of the procedure.
+    order of C. Tiles of products have vectors of `vector_bits`. Sizes are not 1: such extents of
+    arguments are constants of the procedure.
     """
     checks = checks_of(procedure)
-    lowering = _Lowering(procedure, orders or {}, checks)
+    lowering = _Lowering(procedure, orders or {}, checks, vector_bits)
     body = lowering.outermost()
     written = {stmt.buffer for stmt in statements(body) if isinstance(stmt, Store)}
     buffers = [_buffer(array, array.name in written) for array in procedure.arrays]
@@ -139,9 +142,10 @@ class _Lowering:
         procedure: Procedure,
         orders: Mapping[str, tuple[int, ...]],
         checks: Sequence[CheckThat],
+        vector_bits: int,
     ) -> None:
-        self.procedure = procedure
-        self.builder = Builder()
+        self.procedure, self.vector_bits = procedure, vector_bits
+        self.builder = NestBuilder()
         self.numbers = {id(check): number for number, check in enumerate(checks, 1)}
         self.maps = {
             array.name: ElementMap.of_array(array, array.shape, orders.get(array.name))
@@ -187,9 +191,8 @@ class _Lowering:
             case ReduceArray():
                 return self.reduce(stmt)
             case MultiplyMatrices(target=name, left=left, right=right):
-                return lower_product(
-                    self.builder, self.maps[name], self.maps[left], self.maps[right]
-                )
+                factors = self.maps[left], self.maps[right]
+                return lower_product(self.builder, self.maps[name], *factors, self.vector_bits)
             case RangeLoop():
                 return self.range_loop(stmt, ends)
             case EndlessLoop(body=body):
@@ -301,7 +304,7 @@ class _Lowering:
 def _scope(name: str, body: Stmt) -> Stmt:
     """A scope around `body` where something leaves it."""
     leaves = (stmt.name for stmt in statements(body) if isinstance(stmt, Leave))
-    return Scope(name, body) if name in leaves else body
+    return LabelledBlock(name, body) if name in leaves else body
 
 
 def _let(name: str, value: Expr) -> Callable[[Stmt], Stmt]:

@@ -1,69 +1,217 @@
-"""Products of matrices and vectors as plain loops.
+"""Products of matrices and vectors as loops.
 
-Sums of products are chains of fused multiply-adds: by eight accumulators where the fastest axis of
-both factors is summed, along the rows of the right factor otherwise.
+Every element of a product is a chain of fused multiply-adds in the order of the sum, but for inner
+products along the fastest axis of both factors, which have eight chains. Tiles of the result stay
+in registers for a block of the sum, so that bits depend on neither tiles nor vectors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from loopwright.ir.dtypes import DType
-from loopwright.ir.expr import Binary, Call, Const, Expr, Load
-from loopwright.ir.loops import For, Mark, Stmt, Store
-from loopwright.lower.procedure_nests.build_loops import Builder, block, loops
+from loopwright.ir.expr import Binary, Call, Const, Expr, Load, Var
+from loopwright.ir.loops import Alloc, Buffer, For, Mark, Space, Stmt, Store
+from loopwright.lower.procedure_nests.build_loops import NestBuilder, block, loops
 from loopwright.lower.procedure_nests.element_maps import ElementMap
 from loopwright.lower.procedure_nests.pairwise_sums import accumulate_in_lanes
 
 __all__ = ["lower_product"]
 
-_LANES = 8
+_LANES = 8  # chains of an inner product
+_AT_ONCE = 4  # steps of a sum whose results are stored once
+_ROWS, _VECTORS = 6, 2  # of a tile in registers
+_BLOCK = 256  # steps of a sum for which a tile stays there: what a tile reads fits the first cache
 _ZERO, _ONE = Const(0), Const(1)
+
+Element = Callable[[Expr, Expr], Expr]
 
 
 def lower_product(
-    builder: Builder, target: ElementMap, left: ElementMap, right: ElementMap
+    builder: NestBuilder,
+    target: ElementMap,
+    left: ElementMap,
+    right: ElementMap,
+    vector_bits: int = 256,
 ) -> Stmt:
-    """The loops of `target[...] = left @ right`."""
-    dtype = target.dtype
-    has_row, has_column = len(left.axes) > 1, len(right.axes) > 1
-    index = builder.index(len(target.axes))
-    summed = builder.index(1)[0]
-    batch = index[: len(index) - has_row - has_column]
-    row = index[len(batch) : len(batch) + has_row]
-    column = index[len(batch) + has_row :]
-    extent = left.shape[-1]
+    """The loops of `target[...] = left @ right`; tiles have vectors of `vector_bits`."""
+    return _Product(builder, target, left, right, vector_bits).loops()
 
-    def first(at: Expr) -> Expr:
-        return left.load(_broadcast(left, (*batch, *row, at), 1 + has_row))
 
-    def second(at: Expr) -> Expr:
-        inner = (at, *column) if has_column else (at,)
-        return right.load(_broadcast(right, (*batch, *inner), 1 + has_column))
+class _Product:
+    def __init__(
+        self,
+        builder: NestBuilder,
+        target: ElementMap,
+        left: ElementMap,
+        right: ElementMap,
+        vector_bits: int,
+    ) -> None:
+        self.builder, self.target, self.left, self.right = builder, target, left, right
+        self.dtype = target.dtype
+        self.lanes = vector_bits // self.dtype.bits
+        self.has_row, self.has_column = len(left.axes) > 1, len(right.axes) > 1
+        count = len(target.axes) - self.has_row - self.has_column
+        self.batch = builder.index(count)
+        self.extent = left.shape[-1]  # of the sum
 
-    place = target.element(index)
-    order = tuple(range(len(index)))
-    if not has_column or right.by_memory()[-1] == len(right.axes) - 2:
-        total = builder.cell("total", dtype)
+    def loops(self) -> Stmt:
+        if self.has_row and self.has_column:
+            body = self.matrix()
+        elif self.has_row:
+            is_fast = self.left.by_memory()[-1] == len(self.left.axes) - 1
+            body = self.vector(
+                self.left.shape[-2], lambda i, k: self.first(k, i), self.second, is_fast
+            )
+        elif self.has_column:
+            is_fast = self.right.by_memory()[-1] == len(self.right.axes) - 2
+            body = self.vector(
+                self.right.shape[-1], lambda j, k: self.second(k, j), self.first, is_fast
+            )
+        else:
+            body = self.inner_product((), self.first, self.second)
+        order = tuple(range(len(self.batch)))
+        return loops(self.batch, self.target.shape, order, body, Mark.SERIAL)
+
+    # -- elements ---------------------------------------------------------------------------------
+
+    def first(self, k: Expr, *row: Expr) -> Expr:
+        return self.left.load(_broadcast(self.left, (*self.batch, *row, k), 1 + self.has_row))
+
+    def second(self, k: Expr, *column: Expr) -> Expr:
+        index = (*self.batch, k, *column)
+        return self.right.load(_broadcast(self.right, index, 1 + self.has_column))
+
+    def store(self, value: Expr, *index: Expr) -> Stmt:
+        return Store(self.target.base, self.target.element((*self.batch, *index)), value)
+
+    def now(self, *index: Expr) -> Expr:
+        place = self.target.element((*self.batch, *index))
+        return Load(self.target.base, place, self.dtype)
+
+    def zero(self) -> Expr:
+        number = 0.0 if self.dtype.kind in "fc" else False if self.dtype.kind == "b" else 0
+        return Const(number, self.dtype)
+
+    def variable(self) -> Var:
+        return self.builder.index(1)[0]
+
+    # -- vectors ----------------------------------------------------------------------------------
+
+    def inner_product(
+        self, index: Sequence[Expr], x: Callable[[Expr], Expr], y: Callable[[Expr], Expr]
+    ) -> Stmt:
+        total = self.builder.cell("total", self.dtype)
         product = accumulate_in_lanes(
-            builder,
+            self.builder,
             _LANES,
-            extent,
-            lambda before, at: _added(before, first(at), second(at), dtype),
+            self.extent,
+            lambda before, k: _added(before, x(k), y(k), self.dtype),
             total,
         )
-        body = block(product, Store(target.base, place, total.load()))
-        return loops(index, target.shape, order, total.around(body), Mark.SERIAL)
-    zero = Const(0.0 if dtype.kind in "fc" else False if dtype.kind == "b" else 0, dtype)
-    innermost = (index[-1],), (target.shape[-1],), (0,)
-    now = Load(target.base, place, dtype)
-    updated = _added(now, first(summed), second(summed), dtype)
-    update = loops(*innermost, Store(target.base, place, updated), Mark.SIMD)
-    body = block(
-        loops(*innermost, Store(target.base, place, zero), Mark.SIMD),
-        For(summed.name, _ZERO, extent, update, _ONE),
-    )
-    return loops(index[:-1], target.shape[:-1], order[:-1], body, Mark.SERIAL)
+        return total.around(block(product, self.store(total.load(), *index)))
+
+    def vector(
+        self, extent: Expr, matrix: Element, vector: Callable[[Expr], Expr], is_fast: bool
+    ) -> Stmt:
+        """A matrix times a vector: by rows where the sum runs along memory, else by columns."""
+        row = self.variable()
+        if is_fast:
+            body = self.inner_product((row,), lambda k: matrix(row, k), vector)
+            return For(row.name, _ZERO, extent, body, _ONE)
+        zero = For(row.name, _ZERO, extent, self.store(self.zero(), row), _ONE, Mark.SIMD)
+        k = self.variable()
+
+        def columns(start: Expr, stop: Expr, at_once: int) -> Stmt:
+            value = self.now(row)
+            for step in range(at_once):
+                value = _added(value, matrix(row, k + step), vector(k + step), self.dtype)
+            body = For(row.name, _ZERO, extent, self.store(value, row), _ONE, Mark.SIMD)
+            return For(k.name, start, stop, body, Const(at_once))
+
+        whole = self.extent - self.extent % _AT_ONCE
+        return block(zero, columns(_ZERO, whole, _AT_ONCE), columns(whole, self.extent, 1))
+
+    # -- matrices ---------------------------------------------------------------------------------
+
+    def matrix(self) -> Stmt:
+        rows, columns = self.left.shape[-2], self.right.shape[-1]
+        if self.right.by_memory()[-1] != len(self.right.axes) - 1:
+            return self.with_copy(rows, columns)
+        if not self.dtype.is_float or self.dtype.bits < 32:
+            return self.strip(self.second, (_ZERO, rows), (_ZERO, columns))
+        return self.tiles(self.second, rows, columns)
+
+    def with_copy(self, rows: Expr, columns: Expr) -> Stmt:
+        """The product with a copy of the right factor whose rows lie in memory."""
+        k, j = self.builder.index(2)
+        name, most = self.builder.name("right"), self.right.most[-2:]
+        buffer = Buffer(name, self.dtype, (most[1], _ONE), Space.SCRATCH, True)
+        copy = Store(name, (k, j), self.second(k, j))
+        order = (1, 0)  # along the memory that is read
+
+        def second(k: Expr, j: Expr) -> Expr:
+            return Load(name, (k, j), self.dtype)
+
+        body = block(
+            loops((k, j), (self.extent, columns), order, copy, Mark.SIMD),
+            self.strip(second, (_ZERO, rows), (_ZERO, columns))
+            if not self.dtype.is_float or self.dtype.bits < 32
+            else self.tiles(second, rows, columns),
+        )
+        return Alloc(buffer, most, body)
+
+    def strip(self, second: Element, rows: tuple[Expr, Expr], columns: tuple[Expr, Expr]) -> Stmt:
+        """Some elements of the product, row by row."""
+        i, j, k = self.builder.index(3)
+
+        def along(body: Stmt) -> Stmt:
+            return For(j.name, *columns, body, _ONE, Mark.SIMD)
+
+        value = _added(self.now(i, j), self.first(k, i), second(k, j), self.dtype)
+        body = block(
+            along(self.store(self.zero(), i, j)),
+            For(k.name, _ZERO, self.extent, along(self.store(value, i, j)), _ONE),
+        )
+        return For(i.name, *rows, body, _ONE)
+
+    def tiles(self, second: Element, rows: Expr, columns: Expr) -> Stmt:
+        """Tiles in registers, and what is left of rows and columns."""
+        width = _VECTORS * self.lanes
+        i, j, k, start, r, v = self.builder.index(6)
+        sums = self.builder.name("tile")
+        whole_rows, whole_columns = rows - rows % _ROWS, columns - columns % width
+
+        def each(value: Expr, *, is_sum: bool) -> Stmt:
+            """A statement for each element of the tile."""
+            here = (i + r, j + v)
+            body = Store(sums, (r, v), value) if is_sum else self.store(value, *here)
+            lanes = For(v.name, _ZERO, Const(width), body, _ONE, Mark.VECTOR)
+            return For(r.name, _ZERO, Const(_ROWS), lanes, _ONE, Mark.UNROLL)
+
+        tile = Load(sums, (r, v), self.dtype)
+        stop = Binary("min", start + _BLOCK, self.extent)
+        update = _added(tile, self.first(k, i + r), second(k, j + v), self.dtype)
+        body = block(
+            each(self.now(i + r, j + v), is_sum=True),
+            For(k.name, start, stop, each(update, is_sum=True), _ONE),
+            each(tile, is_sum=False),
+        )
+        registers = Buffer(sums, self.dtype, (Const(width), _ONE), Space.REGISTER, True)
+        body = Alloc(registers, (Const(_ROWS), Const(width)), body)
+        body = For(i.name, _ZERO, whole_rows, body, Const(_ROWS))
+        body = For(j.name, _ZERO, whole_columns, body, Const(width))
+        body = For(start.name, _ZERO, self.extent, body, Const(_BLOCK))
+        m, n = self.builder.index(2)
+        zero = loops(
+            (m, n), (whole_rows, whole_columns), (0, 1), self.store(self.zero(), m, n), Mark.SIMD
+        )
+        return block(
+            zero,
+            body,
+            self.strip(second, (_ZERO, whole_rows), (whole_columns, columns)),
+            self.strip(second, (whole_rows, rows), (_ZERO, columns)),
+        )
 
 
 def _added(before: Expr, x: Expr, y: Expr, dtype: DType) -> Expr:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Binary, Const, Expr, Load
 from loopwright.ir.loops import Alloc, Buffer, For, If, Mark, Space, Stmt, Store
-from loopwright.lower.procedure_nests.build_loops import Builder, Cell, block
+from loopwright.lower.procedure_nests.build_loops import Cell, NestBuilder, block
 
 __all__ = ["accumulate_in_lanes", "pairwise_sum"]
 
@@ -25,7 +25,7 @@ _ZERO, _ONE = Const(0), Const(1)
 
 
 def pairwise_sum(
-    builder: Builder, dtype: DType, count: Expr, element: Callable[[Expr], Expr], total: Cell
+    builder: NestBuilder, dtype: DType, count: Expr, element: Callable[[Expr], Expr], total: Cell
 ) -> Stmt:
     """`total` becomes the sum of element(0), ..., element(count - 1), as NumPy adds them."""
     lanes = 4 if dtype.is_complex else 8
@@ -94,7 +94,7 @@ def pairwise_sum(
 
 
 def accumulate_in_lanes(
-    builder: Builder,
+    builder: NestBuilder,
     lanes: int,
     count: Expr,
     following: Callable[[Expr, Expr], Expr],

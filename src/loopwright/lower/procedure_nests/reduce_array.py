@@ -9,7 +9,7 @@ from loopwright.ir.dtypes import FLOAT32, DType
 from loopwright.ir.expr import Binary, Const, Expr, Load, cast
 from loopwright.ir.loops import Alloc, Buffer, For, If, Mark, Space, Stmt, Store
 from loopwright.ir.procedure import ReduceArray
-from loopwright.lower.procedure_nests.build_loops import Builder, Cell, block, loops
+from loopwright.lower.procedure_nests.build_loops import Cell, NestBuilder, block, loops
 from loopwright.lower.procedure_nests.element_maps import ElementMap
 from loopwright.lower.procedure_nests.pairwise_sums import pairwise_sum
 
@@ -21,7 +21,7 @@ _NEUTRAL = {"add": 0, "mul": 1, "and": 1, "or": 0}
 
 
 def lower_reduction(
-    builder: Builder,
+    builder: NestBuilder,
     stmt: ReduceArray,
     target: ElementMap,
     value: Value,
@@ -41,7 +41,7 @@ def lower_reduction(
 class _Reduction:
     def __init__(
         self,
-        builder: Builder,
+        builder: NestBuilder,
         stmt: ReduceArray,
         target: ElementMap,
         value: Value,

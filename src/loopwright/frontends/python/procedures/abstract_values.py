@@ -13,6 +13,7 @@ from loopwright.lazy_dataclass import dataclass
 __all__ = [
     "AnyValue",
     "ArrayValue",
+    "MaskedValue",
     "StaticValue",
     "TupleValue",
     "Unknown",
@@ -44,6 +45,20 @@ class ArrayValue:
 
 
 @dataclass(frozen=True, slots=True)
+class MaskedValue:
+    """The elements of an array where a mask of its shape is true: `array[mask]`.
+
+    It lives for one expression, in which nothing changes the mask.
+    """
+
+    array: ArrayValue
+    mask: ArrayValue
+
+    def __str__(self) -> str:
+        return f"elements of {self.array} by a mask"
+
+
+@dataclass(frozen=True, slots=True)
 class TupleValue:
     """A tuple or list of values."""
 
@@ -71,7 +86,7 @@ class Unknown:
     carried: str = ""  # an array of this name that the last iteration of a loop has bound
 
 
-AnyValue: TypeAlias = PyValue | ArrayValue | TupleValue | StaticValue | Unknown
+AnyValue: TypeAlias = PyValue | ArrayValue | MaskedValue | TupleValue | StaticValue | Unknown
 
 
 def whole_view(name: str, dtype: DType, shape: tuple[Expr, ...]) -> ArrayView:

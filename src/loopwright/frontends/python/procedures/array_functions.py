@@ -20,6 +20,7 @@ from loopwright.frontends.python.procedures.array_operations import (
     converted,
     plain,
 )
+from loopwright.frontends.python.procedures.array_writes import wrapped
 from loopwright.frontends.python.procedures.building import Building
 from loopwright.frontends.python.procedures.call_arguments import (
     CallArguments,
@@ -130,6 +131,18 @@ class ArrayFunctions:
         value = values if kind == INT64 else Cast(values, kind)
         return ArrayValue(value, (normal(count),))
 
+    def grid(self, ends: Sequence[tuple[Expr, Expr]]) -> list[ArrayValue]:
+        """The index arrays of a box of integers, one for each axis."""
+        shape = []
+        for low, high in ends:
+            count = difference(high, low)
+            shape.append(count if self._build.holds(count) else count.max(Const(0)))
+        box, rank = tuple(shape), len(shape)
+        return [
+            ArrayValue(low + _index(rank - axis, box[axis]), box)
+            for axis, (low, _) in enumerate(ends)
+        ]
+
     def linspace(self, given: CallArguments) -> AnyValue:
         start, stop, num, dtype = given.bound("start", "stop", "num", "dtype", needed=2)
         assert start is not None
@@ -197,9 +210,11 @@ class ArrayFunctions:
     def astype(self, array: ArrayValue, given: CallArguments) -> AnyValue:
         (dtype,) = given.bound("dtype", needed=1)
         kind = dtype_argument(dtype, array.dtype)
-        if array.dtype.is_float and kind.is_integer:
-            raise Refusal("LW188", "floats are not converted to integers by astype yet")
         order = self._build.order_of(array)
+        if array.dtype.is_float and kind.is_integer:
+            return ArrayValue(wrapped(array.expr, kind), array.shape, None, order)
+        if array.dtype.is_complex and not kind.is_complex:
+            raise Refusal("LW109", "complex numbers lose a part", hint=".real or .imag")
         value = converted(array, kind).expr
         return ArrayValue(value, array.shape, None, order)
 

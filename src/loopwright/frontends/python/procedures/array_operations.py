@@ -148,6 +148,10 @@ class Elementwise:
         strong = self.apply(lambda c, a, b: select(truth(c), a, b), cond, x, y)
         return PyValue(strong.expr) if isinstance(strong, PyValue) else strong
 
+    def has(self, function: object) -> bool:
+        """Whether a function is one of elements."""
+        return function in _OWN or numpy_functions.is_known(function)
+
     def call(self, function: object, name: str, args: Sequence[AnyValue]) -> Operand | None:
         """A known function of elements; None: it is no such function."""
         own = _OWN.get(function)

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from loopwright.frontends.python.procedures.abstract_values import AnyValue, ArrayValue
+from loopwright.frontends.python.procedures.abstract_values import (
+    AnyValue,
+    ArrayValue,
+    MaskedValue,
+)
 from loopwright.frontends.python.procedures.array_operations import (
     Elementwise,
     Operand,
@@ -12,14 +16,14 @@ from loopwright.frontends.python.procedures.array_operations import (
     plain,
 )
 from loopwright.frontends.python.procedures.building import Building
-from loopwright.frontends.python.procedures.subscripts import Item, Subscripts
+from loopwright.frontends.python.procedures.subscripts import Item, Subscripts, require_mask
 from loopwright.frontends.python.python_values import PyValue, convert
 from loopwright.frontends.refusal import Refusal
-from loopwright.ir.dtypes import FLOAT64, INT64, DType
-from loopwright.ir.expr import Binary, Const, Expr, Load, Select, cast
+from loopwright.ir.dtypes import FLOAT64, INT32, INT64, DType
+from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Select, cast
 from loopwright.ir.procedure import ArrayRole, ComputeArray, SetElement
 
-__all__ = ["ArrayWrites"]
+__all__ = ["ArrayWrites", "wrapped"]
 
 
 class ArrayWrites:
@@ -124,6 +128,8 @@ class ArrayWrites:
         is_const = isinstance(value.expr, Const)
         if value.dtype.is_float and dtype.is_integer and not is_const and is_single:
             value = self._whole_number(value, dtype)
+        if value.dtype.is_float and dtype.is_integer and not is_const:
+            return wrapped(value.expr, dtype)
         return convert(value, dtype)
 
     def _whole_number(self, value: PyValue, dtype: DType) -> PyValue:
@@ -153,11 +159,26 @@ class ArrayWrites:
 
     def _masked(self, array: ArrayValue, mask: ArrayValue, value: AnyValue) -> None:
         """`array[mask] = number`: every element is written, those outside with what they are."""
-        if isinstance(value, ArrayValue) and value.rank:
+        if isinstance(value, MaskedValue):
+            if value.mask.expr != mask.expr or value.mask.shape != mask.shape:
+                raise Refusal("LW181", "the masks of both sides differ", hint="name the mask")
+            value = value.array
+        elif isinstance(value, ArrayValue) and value.rank:
             hint = "np.where(mask, value, array)"
-            text = "writing an array by a mask is not compiled yet"
-            raise Refusal("LW181", text, hint=hint)
-        broadcast_shapes(self._build, [array.shape, mask.shape])
-        number = self._number(plain(value), array.dtype)
+            raise Refusal("LW181", "writing an array by a mask is not compiled yet", hint=hint)
+        require_mask(self._build, array, mask)
+        is_single = isinstance(value, PyValue)
+        number = self._number(plain(value), array.dtype, is_single=is_single)
         assert isinstance(array.expr, Load)
         self.whole(array, ArrayValue(Select(mask.expr, number, array.expr), array.shape))
+
+
+def wrapped(value: Expr, dtype: DType) -> Expr:
+    """A floating value as an integer: what a narrow type does not hold wraps, as in NumPy."""
+    if dtype.kind == "i" and dtype.bits >= INT32.bits:
+        return Cast(value, dtype)
+    whole = Cast(Cast(value, INT64), dtype)
+    if dtype.bits < INT64.bits:
+        return whole
+    is_large = Binary("ge", value, Const(float(INT64.greatest + 1), value.dtype))
+    return Select(is_large, Cast(value, dtype), whole)

@@ -10,6 +10,7 @@ from loopwright.frontends.constant_folding import negated
 from loopwright.frontends.python.procedures.abstract_values import (
     AnyValue,
     ArrayValue,
+    MaskedValue,
     StaticValue,
     TupleValue,
     Unknown,
@@ -159,6 +160,8 @@ class BodyReader:
                 return self._build.number(name, value)
             case ArrayValue():
                 return self._build.store(value, name)
+            case MaskedValue():
+                return self._values.solid(value)
             case TupleValue(items=items):
                 return TupleValue(tuple(self._named(name, item) for item in items))
         return value
@@ -325,7 +328,7 @@ class BodyReader:
         build.span = values.span(stmt)
         loop = EndlessLoop(tuple(body)) if iterations is None else iterations.loop(tuple(body))
         build.emit(loop)
-        names.finish(self.env, before)
+        names.finish(self.env, before, lambda: iterations is not None and iterations.run())
 
 
 def _returns(stmt: ast.stmt) -> bool:

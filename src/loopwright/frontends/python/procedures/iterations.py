@@ -11,7 +11,7 @@ from loopwright.frontends.python.procedures.abstract_values import (
     TupleValue,
 )
 from loopwright.frontends.python.procedures.building import Building
-from loopwright.frontends.python.procedures.extents import normal
+from loopwright.frontends.python.procedures.extents import difference, normal
 from loopwright.frontends.python.procedures.value_reader import ValueReader
 from loopwright.frontends.python.python_values import PyValue
 from loopwright.frontends.refusal import Refusal
@@ -102,6 +102,18 @@ class Iterations:
         if self._first is not None:
             value = TupleValue((PyValue(normal(at + self._first), weak=True), value))
         return [(self._target, value)]
+
+    def run(self) -> bool:
+        """Whether there is at least one iteration: proven, or demanded at entry."""
+        match self.step:
+            case Const(value=int(step)):
+                gap = (
+                    difference(self.stop, self.start)
+                    if step > 0
+                    else difference(self.start, self.stop)
+                )
+                return self._build.holds(gap - 1)
+        return False
 
     def loop(self, body: tuple[ProcedureStmt, ...]) -> RangeLoop:
         """The loop with its body."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from loopwright.frontends.python.procedures.abstract_values import AnyValue, ArrayValue, Unknown
 from loopwright.frontends.python.procedures.building import Building
@@ -54,6 +54,7 @@ class LoopNames:
         self._cells: dict[str, tuple[str, PyType]] = {}
         self._arrays: dict[str, ArrayValue] = {}
         self._shared: set[str] = set()  # names of arrays that others see too
+        self._kept: set[str] = set()  # names that an iteration may leave as they are
         changed, bound = changed_names(body), bound_names(body)
         self._changed, self._bound = changed, bound
         for name in sorted(changed & env.keys()):
@@ -113,6 +114,7 @@ class LoopNames:
         for name, held in self._arrays.items():
             value = env.get(name)
             if same_value(value, held):
+                self._kept.add(name)
                 continue
             if not isinstance(value, ArrayValue) or value.view is None:
                 raise Refusal("LW192", f"'{name}' is no array at the end of the loop")
@@ -129,13 +131,20 @@ class LoopNames:
             assert held.view is not None
             build.emit(ComputeArray(held.view.name, value.expr))
 
-    def finish(self, env: dict[str, AnyValue], before: Mapping[str, AnyValue]) -> None:
-        """What names are after the loop."""
+    def finish(
+        self,
+        env: dict[str, AnyValue],
+        before: Mapping[str, AnyValue],
+        runs: Callable[[], bool],
+    ) -> None:
+        """What names are after the loop; `runs` asks whether it surely has an iteration."""
         build = self._build
         for name, held in self._arrays.items():
             assert held.view is not None
-            if name in self._shared and held.view.base in build.written:
-                text = f"the array '{name}' is written in the loop and bound to others there"
+            if name not in self._shared:
+                continue
+            if held.view.base in build.written or name in self._kept or not runs():
+                text = f"'{name}' is an array that others see, or another one that the loop makes"
                 hint = f"copy into it: {name}[...] = ..."
                 raise Refusal("LW192", text, hint=hint)
         env.clear()

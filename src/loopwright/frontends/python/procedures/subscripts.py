@@ -10,6 +10,7 @@ from typing import TypeAlias
 from loopwright.frontends.python.procedures.abstract_values import (
     AnyValue,
     ArrayValue,
+    MaskedValue,
     StaticValue,
     TupleValue,
     one_step,
@@ -23,7 +24,7 @@ from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Select, Var
 from loopwright.ir.procedure import ArrayView, ReduceArray, ViewAxis
 from loopwright.lazy_dataclass import dataclass
 
-__all__ = ["Item", "Slice", "Subscripts", "base_index", "is_whole_step"]
+__all__ = ["Item", "Slice", "Subscripts", "base_index", "is_whole_step", "require_mask"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,10 @@ class Subscripts:
 
     def read(self, array: ArrayValue, items: Sequence[Item]) -> AnyValue:
         """`array[items]`: a number, or an array."""
+        match items:
+            case [ArrayValue() as mask] if mask.dtype == BOOL and mask.rank == array.rank:
+                require_mask(self._build, array, mask)
+                return MaskedValue(array, mask)
         if any(isinstance(item, ArrayValue) for item in items):
             return self._gather(self._build.store(array), items)
         index = self.element(array, items)
@@ -283,3 +288,12 @@ def is_whole_step(axis: ViewAxis, extent: Expr) -> bool:
     """Whether an axis runs over a whole dimension, one after the other."""
     found = one_step(axis)
     return found is not None and found[1] == Const(1) and axis.extent == extent
+
+
+def require_mask(build: Building, array: ArrayValue, mask: ArrayValue) -> None:
+    """A mask has the shape of its array, or NumPy raises."""
+    text = "boolean index did not match indexed array along axis {0}; size of axis is {1}"
+    text += " but size of corresponding boolean axis is {2}"
+    for axis, (extent, own) in enumerate(zip(array.shape, mask.shape, strict=True)):
+        if not build.equal(extent, own):
+            build.check(extent.equals(own), "IndexError", text, (Const(axis), extent, own))

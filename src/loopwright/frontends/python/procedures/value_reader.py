@@ -18,6 +18,7 @@ from loopwright.frontends.python.numpy_functions import part
 from loopwright.frontends.python.procedures.abstract_values import (
     AnyValue,
     ArrayValue,
+    MaskedValue,
     StaticValue,
     TupleValue,
     Unknown,
@@ -38,6 +39,7 @@ from loopwright.frontends.python.procedures.building import Building
 from loopwright.frontends.python.procedures.call_arguments import CallArguments, static_integer
 from loopwright.frontends.python.procedures.extents import nonnegative_parts
 from loopwright.frontends.python.procedures.joins import Wider
+from loopwright.frontends.python.procedures.masks import masked, solid
 from loopwright.frontends.python.procedures.subscripts import Subscripts
 from loopwright.frontends.python.python_grammar import BINARY, COMPARE, EXPRESSIONS, UNARY
 from loopwright.frontends.python.python_values import (
@@ -131,6 +133,8 @@ class ValueReader:
                 return self.build.number("x", value)
             case ArrayValue(view=None):
                 return self.build.store(value)
+            case MaskedValue():
+                return self.solid(value)
             case TupleValue(items=items):
                 return TupleValue(tuple(map(self.frozen, items)))
             case _:
@@ -202,7 +206,9 @@ class ValueReader:
             case ast.UnaryOp(op=ast.Not()) | ast.BoolOp():
                 return PyValue(self.condition(node), weak=True)
             case ast.UnaryOp(op=op, operand=operand):
-                return self.elementwise.unary(UNARY[type(op)], self.value(operand))
+                value, name = self.value(operand), UNARY[type(op)]
+                found = masked(lambda parts: self.elementwise.unary(name, *parts), (value,))
+                return self.elementwise.unary(name, value) if found is None else found
             case ast.Compare():
                 return self._compare(node)
             case ast.IfExp():
@@ -219,13 +225,20 @@ class ValueReader:
     def operate(self, op: ast.operator, x: AnyValue, y: AnyValue) -> AnyValue:
         """`x op y` for an operator of Python's syntax."""
         if isinstance(op, ast.MatMult):
-            return self.reductions.product(x, y)
+            return self.reductions.product(self.solid(x), self.solid(y))
         name = OPERATORS.get(type(op))
         if name is None:
             raise Refusal("LW122", f"{EXPRESSIONS[type(op)]} cannot be compiled")
         if isinstance(x, TupleValue) and isinstance(y, TupleValue) and name == "add":
             return TupleValue((*x.items, *y.items))
-        return self.elementwise.binary(name, x, y)
+        found = masked(lambda parts: self.elementwise.binary(name, *parts), (x, y))
+        if found is not None:
+            return found
+        return self.elementwise.binary(name, self.solid(x), self.solid(y))
+
+    def solid(self, value: AnyValue) -> AnyValue:
+        """The value; elements by a mask as an array of their own."""
+        return solid(self.build, value)
 
     def _name(self, node: ast.Name) -> AnyValue:
         found = self.env.get(node.id)
@@ -283,7 +296,7 @@ class ValueReader:
                 word = EXPRESSIONS.get(type(op), type(op).__name__)
                 raise Refusal("LW122", f"{word} cannot be compiled", hint="< <= > >= == !=")
             else:
-                one = self.elementwise.binary(COMPARE[type(op)], x, y)
+                one = self.elementwise.binary(COMPARE[type(op)], self.solid(x), self.solid(y))
             if found is None:
                 found = one
                 continue
@@ -324,7 +337,9 @@ class ValueReader:
         return build.number("chosen", PyValue(build.load(cell), x.weak))
 
     def _subscript(self, node: ast.Subscript) -> AnyValue:
-        base = self.value(node.value)
+        if self.static(node.value) is np.mgrid:
+            return self._grid(node.slice)
+        base = self.solid(self.value(node.value))
         if isinstance(base, TupleValue):
             if isinstance(node.slice, ast.Slice):
                 bounds = [
@@ -340,6 +355,22 @@ class ValueReader:
             raise Refusal("LW115", f"'{ast.unparse(node.value)}' has no elements", found=str(base))
         return self.subscripts.read(self.build.store(base), self.subscripts.items(node.slice))
 
+    def _grid(self, node: ast.expr) -> AnyValue:
+        """`np.mgrid[a:b, c:d]` of integers, as the tuple that it unpacks to."""
+        parts = node.elts if isinstance(node, ast.Tuple) else [node]
+        ends: list[tuple[Expr, Expr]] = []
+        for entry in parts:
+            if not isinstance(entry, ast.Slice) or entry.upper is None or entry.step is not None:
+                raise Refusal("LW181", "np.mgrid takes slices start:stop here")
+            low, high = (
+                constant(0) if bound is None else as_number(self.value(bound), "a bound")
+                for bound in (entry.lower, entry.upper)
+            )
+            ends.append((self.build.index(low, "a bound"), self.build.index(high, "a bound")))
+        if len(ends) < 2:
+            raise Refusal("LW181", "np.mgrid of one dimension is not compiled yet")
+        return TupleValue(tuple(self.functions.grid(ends)))
+
     def _attribute(self, node: ast.Attribute) -> AnyValue:
         outer = self.static(node)
         if outer is not MISSING:
@@ -347,7 +378,7 @@ class ValueReader:
                 return StaticValue(outer)
             parts = ast.unparse(node)
             return self._captured(node, parts)
-        base = self.value(node.value)
+        base = self.solid(self.value(node.value))
         if isinstance(base, PyValue) and node.attr in ("real", "imag"):
             return part(node.attr, base)
         if isinstance(base, ArrayValue):
@@ -412,6 +443,10 @@ class ValueReader:
         function = getattr(function, "py_func", function)
         if function is builtins.len and len(given.args) == 1:
             return self._length(given.args[0])
+        is_elementwise = self.elementwise.has(function)
+        if not is_elementwise:
+            keywords = {name: self.solid(value) for name, value in given.keywords.items()}
+            given = CallArguments(given.name, tuple(map(self.solid, given.args)), keywords)
         if function in FUNCTIONS_OF_ARRAYS:
             return self.functions.call(function, given)
         if function in REDUCTIONS:
@@ -425,6 +460,12 @@ class ValueReader:
             if out is None and isinstance(function, np.ufunc) and len(args) == function.nin + 1:
                 *rest, out = args
                 args = tuple(rest)
+            found = masked(
+                lambda parts: self.elementwise.call(function, given.name, parts) or parts[0], args
+            )
+            if found is not None:
+                return found
+            args = tuple(map(self.solid, args))
             found = self.elementwise.call(function, given.name, args)
             if found is not None:
                 return found if out is None else self.writes.out(out, found)
@@ -443,7 +484,7 @@ class ValueReader:
         raise Refusal("LW115", "len of what has no length", found=str(value))
 
     def _method(self, node: ast.Call, func: ast.Attribute) -> AnyValue:
-        base = self.value(func.value)
+        base = self.solid(self.value(func.value))
         if not isinstance(base, ArrayValue):
             text = f"the method '{func.attr}' is not known"
             raise Refusal("LW125", text, found=ast.unparse(node))

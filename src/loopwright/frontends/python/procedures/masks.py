@@ -1,0 +1,81 @@
+"""Elements by masks: kept in place where every operand has the mask, else stored one by one."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Sequence
+
+from loopwright.frontends.python.procedures.abstract_values import (
+    AnyValue,
+    ArrayValue,
+    MaskedValue,
+)
+from loopwright.frontends.python.procedures.building import Building
+from loopwright.frontends.python.procedures.subscripts import base_index
+from loopwright.frontends.python.python_values import PyValue
+from loopwright.ir.dtypes import INT64
+from loopwright.ir.expr import Binary, Const, Expr, Load, Var
+from loopwright.ir.procedure import Choose, ProcedureStmt, RangeLoop, SetElement, ViewAxis
+
+__all__ = ["masked", "solid"]
+
+
+def _common_mask(operands: Sequence[AnyValue]) -> ArrayValue | None:
+    """The mask that all operands but numbers have; None where there is none."""
+    masks = [x.mask for x in operands if isinstance(x, MaskedValue)]
+    others = [x for x in operands if not isinstance(x, MaskedValue | PyValue)]
+    if not masks or others:
+        return None
+    first = masks[0]
+    is_one = all(x.expr == first.expr and x.shape == first.shape for x in masks)
+    return first if is_one else None
+
+
+def _whole_arrays(operands: Sequence[AnyValue]) -> list[AnyValue]:
+    """The whole arrays that masked operands are elements of."""
+    return [x.array if isinstance(x, MaskedValue) else x for x in operands]
+
+
+def solid(build: Building, value: AnyValue) -> AnyValue:
+    """The value; elements by a mask as an array of their own."""
+    return _compressed(build, value) if isinstance(value, MaskedValue) else value
+
+
+def _compressed(build: Building, value: MaskedValue) -> ArrayValue:
+    """The chosen elements in a row, in the order of C."""
+    array, mask = build.store(value.array, "whole"), build.store(value.mask, "mask")
+    assert array.view is not None
+    assert mask.view is not None
+    most = functools.reduce(operator.mul, array.shape, Const(1))
+    found = build.allocate("chosen", array.dtype, (most,))
+    assert found.view is not None
+    cell = build.cell("count", INT64)
+    build.set(cell, Const(0))
+    at: list[Expr] = [Var(build.names.fresh("k")) for _ in array.shape]
+    with build.block() as body:
+        place = build.define("place", build.load(cell))
+        element = Load(array.view.base, base_index(array.view, at), array.dtype)
+        build.emit(SetElement(found.view.base, (place,), element))
+        build.set(cell, Binary("add", place, Const(1)))
+    cond = Load(mask.view.base, base_index(mask.view, at), mask.dtype)
+    inner: tuple[ProcedureStmt, ...] = (Choose(cond, tuple(body)),)
+    for var, extent in zip(reversed(at), reversed(array.shape), strict=True):
+        assert isinstance(var, Var)
+        inner = (RangeLoop(var.name, Const(0), extent, Const(1), inner),)
+    build.emit(inner[0])
+    count = build.define("count", build.load(cell))
+    if isinstance(count, Var):
+        build.ranges.set(count.name, Const(0), most)
+    return build.bind(found.view.base, (Const(0),), (ViewAxis(count, ((0, Const(1)),)),), "chosen")
+
+
+def masked(
+    rule: Callable[[Sequence[AnyValue]], AnyValue], operands: Sequence[AnyValue]
+) -> AnyValue | None:
+    """A rule applied to whole arrays where all operands have one mask; None where not."""
+    mask = _common_mask(operands)
+    if mask is None:
+        return None
+    found = rule(_whole_arrays(operands))
+    return MaskedValue(found, mask) if isinstance(found, ArrayValue) else found

@@ -1,0 +1,168 @@
+"""Calls of whole functions: results, arguments afterwards, exceptions, and who runs a call."""
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright.calls.jit import JitFunction
+from loopwright.calls.procedure_function import ProcedureFunction
+from loopwright.diagnostics import UsageError
+
+SCALE = 2.0
+
+
+def numbers(*shape: int, seed: int = 3) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=shape)
+
+
+def only_code(function: JitFunction) -> ProcedureFunction:
+    (found,) = function._found.values()
+    assert isinstance(found, ProcedureFunction)
+    return found
+
+
+def combine(a, b):
+    return a * 2 + b
+
+
+def smooth(a):
+    a[1:-1] = (a[:-2] + a[2:]) / 2
+
+
+def parts(a):
+    return a, a[1:, ::-2], a.T, a.sum(axis=0), 1.5, None
+
+
+def pick(a, i):
+    total = 0.0
+    while total < 10:
+        total += a[i]
+        i += 1
+    return total
+
+
+def helper(a):
+    return np.sqrt(a) * SCALE
+
+
+def use_helper(a):
+    return helper(a * a)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 7, 131])
+@pytest.mark.parametrize("m", [1, 5])
+def test_a_result_is_numpys(n: int, m: int) -> None:
+    compiled = lw.jit(combine)
+    a, b = numbers(n, m), numbers(m, seed=4)
+    np.testing.assert_array_equal(compiled(a, b), combine(a, b), strict=True)
+    np.testing.assert_array_equal(compiled(a, b[:1]), combine(a, b[:1]), strict=True)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        np.asfortranarray,
+        lambda a: a[::2, ::-1],
+        lambda a: a[:, 1:3],
+        lambda a: a.T,
+        lambda a: np.broadcast_to(a[0], (9, 4)),
+        lambda a: np.frombuffer(b"x" + a.tobytes(), np.uint8)[1:].view("f8").reshape(a.shape),
+    ],
+)
+def test_arguments_may_lie_in_memory_in_any_way(change) -> None:
+    a = change(numbers(9, 4))
+    b = numbers(a.shape[1])
+    found = lw.jit(combine)(a, b)
+    want = combine(a, b)
+    np.testing.assert_array_equal(found, want, strict=True)
+    assert found.strides == want.strides
+
+
+def test_arguments_are_changed_as_numpy_changes_them() -> None:
+    compiled = lw.jit(smooth)
+    for n in (2, 3, 8, 101):
+        found, want = numbers(n), numbers(n)
+        assert compiled(found) is None
+        smooth(want)
+        np.testing.assert_array_equal(found, want)
+    assert only_code(compiled).python_calls == 0
+
+
+def test_results_are_arguments_views_and_numbers() -> None:
+    a = numbers(4, 7)
+    found, want = lw.jit(parts)(a), parts(a)
+    assert found[0] is a
+    for one, other in zip(found[:4], want[:4], strict=True):
+        np.testing.assert_array_equal(one, other, strict=True)
+        assert one.strides == other.strides
+    assert np.shares_memory(found[1], a)
+    assert np.shares_memory(found[2], a)
+    assert not np.shares_memory(found[3], a)
+    assert found[4:] == want[4:]
+    assert type(found[4]) is float
+
+
+def add_to(a, b):
+    a += 2 * b[::-1]
+
+
+def test_python_runs_calls_whose_arguments_share_memory() -> None:
+    compiled = lw.jit(add_to)
+    found, want = numbers(9), numbers(9)
+    compiled(found[1:], found[:-1])
+    add_to(want[1:], want[:-1])
+    np.testing.assert_array_equal(found, want)
+    compiled(found, numbers(9, seed=5))
+    add_to(want, numbers(9, seed=5))
+    np.testing.assert_array_equal(found, want)
+    assert only_code(compiled).python_calls == 1
+
+
+def test_a_read_only_argument_is_refused_by_numpy() -> None:
+    a = numbers(5)
+    a.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        lw.jit(smooth)(a)
+
+
+def test_shapes_that_do_not_fit_are_refused_by_numpy() -> None:
+    compiled = lw.jit(combine)
+    compiled(numbers(3, 4), numbers(4))
+    with pytest.raises(ValueError, match=r"operands could not be broadcast together"):
+        compiled(numbers(3, 4), numbers(5))
+
+
+def test_an_index_that_leaves_the_array_is_numpys_error() -> None:
+    compiled = lw.jit(pick)
+    a = np.full(20, 3.0)
+    assert compiled(a, 2) == pick(a, 2)
+    with pytest.raises(IndexError) as found:
+        compiled(a, 18)
+    with pytest.raises(IndexError) as want:
+        pick(a, 18)
+    assert str(found.value) == str(want.value)
+
+
+def test_helpers_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = lw.jit(use_helper)
+    for n in (3, 4, 5):
+        np.testing.assert_array_equal(compiled(numbers(n)), use_helper(numbers(n)))
+    first = only_code(compiled)
+    assert len(first._variants) == 1
+    monkeypatch.setitem(globals(), "SCALE", 3.0)
+    np.testing.assert_array_equal(compiled(numbers(5)), use_helper(numbers(5)))
+    assert only_code(compiled) is not first
+
+
+def test_reports_show_the_statements() -> None:
+    compiled = lw.jit(combine)
+    a, b = numbers(3, 4), numbers(4)
+    assert "a whole function" in compiled.explain(a, b)
+    assert "simd for" in compiled.inspect_loops(a, b)
+    assert "define" in compiled.inspect_llvm(a, b)
+    with pytest.raises(UsageError) as error:
+        compiled.plan(a, b)
+    assert str(error.value) == (
+        "'combine' is compiled as a whole function, which has no plan\n"
+        "try: plans are for functions of affine loops alone"
+    )
