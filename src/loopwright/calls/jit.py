@@ -125,7 +125,7 @@ class JitFunction:
             found = self.specialise(*given)
         except ForeignArgument as error:
             return self._call_foreign(given, error)
-        return found(given, 1 if self._is_whole else self._threads())
+        return found(given, self._threads())
 
     def _call_specially(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """A call without the disk cache, or that Python may run."""

@@ -59,6 +59,7 @@ class _Reading:
         self._faults = Collector()
         self._captures: list[Captures] = []
         self._calls: list[FunctionType] = []
+        self._names: list[str] = []  # of the helpers being read, as their callers write them
         self._results = ReturnedValues(self._build)
         self._parameters: list[Parameter] = []
         self._sizes: list[str] = []
@@ -181,12 +182,15 @@ class _Reading:
         values, captures = self._reader(function, source)
         values.env.update(_bound(function, given))
         self._calls.append(function)
+        self._names.append(given.name)
         body = BodyReader(self._build, values, self._faults, None)
         count = len(self._faults)
         result = body.function(source.definition.body)
         self._calls.pop()
-        prefix = f"{function.__qualname__}."
-        self._helper_captures |= {prefix + name: value for name, value in captures.items()}
+        self._names.pop()
+        # Names that the helper reads, as the function that is compiled finds them.
+        prefix = ".".join([*self._names, given.name])
+        self._helper_captures |= {f"{prefix}.{name}": v for name, v in captures.items()}
         if len(self._faults) > count:
             raise Reported
         if isinstance(result, Unknown):

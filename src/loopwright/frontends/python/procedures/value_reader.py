@@ -470,6 +470,9 @@ class ValueReader:
             if found is not None:
                 return found if out is None else self.writes.out(out, found)
         if isinstance(function, FunctionType) and not _is_numpy(function):
+            if given.name.split(".")[0] in self._own:
+                text = f"the helper '{given.name}' is called by a local name"
+                raise Refusal("LW195", text, hint="call it by the name of its definition")
             return self._call_helper(function, node, given)
         if isinstance(function, type) and issubclass(function, np.generic) and given.args:
             raise Refusal("LW123", f"'{given.name}' takes one number")
