@@ -63,9 +63,10 @@ class TupleValue:
     """A tuple or list of values."""
 
     items: tuple[AnyValue, ...]
+    is_list: bool = False
 
     def __str__(self) -> str:
-        return f"a tuple of {len(self.items)}"
+        return f"a {'list' if self.is_list else 'tuple'} of {len(self.items)}"
 
 
 @dataclass(frozen=True, slots=True)

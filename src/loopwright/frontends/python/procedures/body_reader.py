@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from loopwright.diagnostics import Collector
 from loopwright.frontends.constant_folding import negated
@@ -163,7 +164,7 @@ class BodyReader:
             case MaskedValue():
                 return self._values.solid(value)
             case TupleValue(items=items):
-                return TupleValue(tuple(self._named(name, item) for item in items))
+                return replace(value, items=tuple(self._named(name, item) for item in items))
         return value
 
     def _unpacked(self, value: AnyValue, count: int) -> list[AnyValue]:
@@ -191,6 +192,9 @@ class BodyReader:
         if isinstance(stmt.target, ast.Name):
             node = ast.copy_location(ast.Name(stmt.target.id, ast.Load()), stmt.target)
             own, other = values.values(node, stmt.value)
+            if isinstance(own, TupleValue) and own.is_list:
+                hint = "a tuple, or a list made at once"
+                raise Refusal("LW121", "a list that grows cannot be compiled", hint=hint)
             found = values.operate(op, own, other)
             if not isinstance(own, ArrayValue):
                 self.env[stmt.target.id] = self._named(stmt.target.id, found)

@@ -97,6 +97,8 @@ class ReturnedValues:
                 return self._number(value)
             case ArrayValue():
                 return self._array(value)
+            case TupleValue(is_list=True):
+                raise Refusal("LW128", "a list cannot be returned", hint="return a tuple")
             case TupleValue(items=items):
                 return ReturnedTuple(tuple(map(self._item, items)))
             case StaticValue(value=None):

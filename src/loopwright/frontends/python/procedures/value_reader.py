@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Callable
+from dataclasses import replace
 from types import FunctionType, ModuleType
 
 import numpy as np
@@ -136,7 +137,7 @@ class ValueReader:
             case MaskedValue():
                 return self.solid(value)
             case TupleValue(items=items):
-                return TupleValue(tuple(map(self.frozen, items)))
+                return replace(value, items=tuple(map(self.frozen, items)))
             case _:
                 return value
 
@@ -200,7 +201,7 @@ class ValueReader:
             case ast.Name():
                 return self._name(node)
             case ast.Tuple(elts=elts) | ast.List(elts=elts):
-                return TupleValue(tuple(self.values(*elts)))
+                return TupleValue(tuple(self.values(*elts)), isinstance(node, ast.List))
             case ast.BinOp(left=left, op=op, right=right):
                 return self.operate(op, *self.values(left, right))
             case ast.UnaryOp(op=ast.Not()) | ast.BoolOp():
@@ -230,7 +231,9 @@ class ValueReader:
         if name is None:
             raise Refusal("LW122", f"{EXPRESSIONS[type(op)]} cannot be compiled")
         if isinstance(x, TupleValue) and isinstance(y, TupleValue) and name == "add":
-            return TupleValue((*x.items, *y.items))
+            if x.is_list != y.is_list:
+                raise Refusal("LW122", "a list and a tuple are added", found=f"{x} and {y}")
+            return TupleValue((*x.items, *y.items), x.is_list)
         found = masked(lambda parts: self.elementwise.binary(name, *parts), (x, y))
         if found is not None:
             return found
@@ -346,7 +349,7 @@ class ValueReader:
                     None if x is None else static_integer(self.value(x), "the bound of a slice")
                     for x in (node.slice.lower, node.slice.upper, node.slice.step)
                 ]
-                return TupleValue(base.items[slice(*bounds)])
+                return TupleValue(base.items[slice(*bounds)], base.is_list)
             at = static_integer(self.value(node.slice), "the index of a tuple")
             if not -len(base.items) <= at < len(base.items):
                 raise Refusal("LW111", f"index {at} of a tuple of {len(base.items)}")
