@@ -74,7 +74,7 @@ def outcome(run: Callable[[], Any]) -> Any:
     """What a call gives: its result, or the exception it raises."""
     try:
         return run()
-    except (ValueError, TypeError, IndexError, ArithmeticError, AssertionError) as error:
+    except (ValueError, TypeError, NameError, IndexError, ArithmeticError, AssertionError) as error:
         return error
 
 

@@ -28,10 +28,10 @@ def test_a_list_is_a_sequence(body: str) -> None:
     [
         (
             ["return [a, 1]"],
-            "f.py:2:5: error: a list cannot be returned [LW128]\n"
+            "f.py:2:5: error: a list is returned [LW128]\n"
             "    return [a, 1]\n"
             "    ^^^^^^^^^^^^^\n"
-            "try: return a tuple",
+            "try: a tuple, or np.array of it",
         ),
         (
             ["i = [0, 1]", "return a[i]"],

@@ -279,3 +279,46 @@ CASES: list[tuple[Callable[..., Any], tuple[Any, ...], str]] = [
 @pytest.mark.parametrize(("function", "args", "wanted"), CASES)
 def test_meaning(function: Callable[..., Any], args: tuple[Any, ...], wanted: str) -> None:
     agree(function, *args, wanted=wanted)
+
+
+def exported(a: Any, steps: int) -> Any:
+    for i in range(steps):
+        last = a[i] * 2
+        row = a * i
+        part = row[1:]
+    return last, row, part, i
+
+
+def rolled(a: Any, k: int) -> Any:
+    return np.roll(a, k, axis=0), np.roll(a, (1, -k), axis=(0, 1)), np.roll(a[0], -3)
+
+
+def sieve(n: int) -> Any:
+    a = np.ones(n, dtype=np.bool_)
+    for i in range(2, n):
+        if i * i < n and a[i]:
+            a[i * i :: i] = False
+    return a
+
+
+def narrow(n: Any, k: int) -> Any:
+    return n + k
+
+
+MORE: list[tuple[Callable[..., Any], tuple[Any, ...], str]] = [
+    (exported, (V, 3), "trusting"),
+    (exported, (V, 0), "python"),
+    (rolled, (A, 2), "trusting"),
+    (rolled, (A, -9), "trusting"),
+    (sieve, (50,), "trusting"),
+    (narrow, (N.astype(np.uint8), 200), "trusting"),
+    (narrow, (N.astype(np.uint8), 300), "python"),
+    (special_powers, (np.array([1.5, 0.0, -2.0]),), "trusting"),
+]
+
+
+@pytest.mark.parametrize(("function", "args", "wanted"), MORE)
+def test_more_of_the_meaning(
+    function: Callable[..., Any], args: tuple[Any, ...], wanted: str
+) -> None:
+    agree(function, *args, wanted=wanted)

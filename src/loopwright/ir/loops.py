@@ -361,6 +361,7 @@ class LoopNest:
     body: Stmt
     leave_to_llvm: bool = False
     reassoc: bool = False  # updates `x = x + e` of floats may happen in another order
+    has_many_loops: bool = False  # with leave_to_llvm: quick compilation counts for more than speed
     fuses: bool = True  # with leave_to_llvm: a product and the sum it is written in round once
     vector_bits: int = 0  # of vectors that LLVM makes of loops; 0: what it takes by itself
     of_one_vector: frozenset[str] = frozenset()  # loops in which LLVM takes one at a time

@@ -20,6 +20,8 @@ class CodeUnit:
     # Whether LLVM's whole pipeline optimises them (see LoopNest); else they are explicit: vectors
     # and registers are written out, and few passes are needed.
     leave_to_llvm: bool
+    # With leave_to_llvm: many loops, each of which runs a small part of the time.
+    has_many_loops: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,11 +133,14 @@ def _with_procedures(
         heads.append(declaration(name, procedure))
         own.update(written.code.declarations)
     text = "\n".join([*{**declared, **own}, *texts, *parts])
-    leave_to_llvm = kernel.nest.leave_to_llvm
+    leave_to_llvm, has_many = kernel.nest.leave_to_llvm, kernel.nest.has_many_loops
     if not texts:
-        return text, (CodeUnit(text, leave_to_llvm),)
+        return text, (CodeUnit(text, leave_to_llvm, has_many),)
     calling, explicit = "\n".join([*declared, *heads, *parts]), "\n".join([*own, *texts])
-    return text, (CodeUnit(calling, leave_to_llvm), CodeUnit(explicit, leave_to_llvm=False))
+    return text, (
+        CodeUnit(calling, leave_to_llvm, has_many),
+        CodeUnit(explicit, leave_to_llvm=False),
+    )
 
 
 def _attributes(nest: LoopNest) -> str:

@@ -274,6 +274,43 @@ class ArrayFunctions:
             axes[k] = ViewAxis(axes[k].extent, steps)
         return self._build.bind(held.view.base, tuple(start), tuple(axes), "flipped")
 
+    def roll(self, given: CallArguments) -> AnyValue:
+        """np.roll, in two pieces along each axis."""
+        array, shift, axis = given.bound("a", "shift", "axis", needed=2)
+        held = array_argument(array, given.name)
+        axes = axes_of(axis, held.rank)
+        if is_none(axis) and held.rank != 1:
+            raise Refusal("LW181", "np.roll without axis= of more than one dimension")
+        shifts = shift.items if isinstance(shift, TupleValue) else (shift,) * len(axes)
+        if len(shifts) != len(axes):
+            raise Refusal("LW124", "np.roll is given shifts and axes of different numbers")
+        for k, by in zip(axes, shifts, strict=True):
+            assert by is not None
+            held = self._rolled(self._build.store(held), k, self._build.index(plain(by), "shift"))
+        return held
+
+    def _rolled(self, array: ArrayValue, axis: int, shift: Expr) -> ArrayValue:
+        build, view, extent = self._build, array.view, array.shape[axis]
+        assert view is not None
+        found = build.allocate("rolled", array.dtype, array.shape, build.order_of(array))
+        assert found.view is not None
+        first = build.fixed("shift", shift % extent)
+        for low, start, length in (
+            (first, Const(0), extent - first),
+            (Const(0), extent - first, first),
+        ):
+            pieces = []
+            for whole, at in ((found.view, low), (view, start)):
+                base, axes = list(whole.start), list(whole.axes)
+                for dimension, step in axes[axis].steps:
+                    base[dimension] = normal(base[dimension] + step * at)
+                axes[axis] = ViewAxis(normal(length), axes[axis].steps)
+                pieces.append(build.bind(whole.base, tuple(base), tuple(axes), "piece"))
+            target = pieces[0].view
+            assert target is not None
+            build.emit(ComputeArray(target.name, pieces[1].expr))
+        return found
+
     def expand_dims(self, given: CallArguments) -> AnyValue:
         array, axis = given.bound("a", "axis", needed=2)
         held = self._build.store(array_argument(array, given.name))
@@ -406,6 +443,7 @@ FUNCTIONS_OF_ARRAYS: IdentityMap[object, Reader] = IdentityMap(
         (np.transpose, ArrayFunctions.transpose),
         (np.swapaxes, ArrayFunctions.swapaxes),
         (np.flip, ArrayFunctions.flip),
+        (np.roll, ArrayFunctions.roll),
         (np.expand_dims, ArrayFunctions.expand_dims),
         (np.reshape, ArrayFunctions.reshape),
         (np.concatenate, ArrayFunctions.concatenate),

@@ -20,11 +20,11 @@ from loopwright.frontends.python.procedures.building import Building
 from loopwright.frontends.python.procedures.extents import difference
 from loopwright.frontends.python.python_values import PyValue, Value, constant, convert, truth
 from loopwright.frontends.refusal import Refusal
-from loopwright.ir.dtypes import BOOL, FLOAT64, INT64, DType
-from loopwright.ir.expr import Binary, Const, Expr, Select, Unary, cast
+from loopwright.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64, DType
+from loopwright.ir.expr import COMPARISONS, Binary, Const, Expr, Select, Unary, cast
 from loopwright.memo import IdentityMap
 
-__all__ = ["Elementwise", "as_number", "broadcast_shapes", "converted", "plain"]
+__all__ = ["Elementwise", "as_number", "broadcast_shapes", "converted", "plain", "require_fit"]
 
 Operand: TypeAlias = PyValue | ArrayValue
 
@@ -84,6 +84,18 @@ def _require_equal(build: Building, x: Expr, y: Expr) -> None:
     build.check(Binary("eq", x, y), "ValueError", text, (x, y))
 
 
+def require_fit(build: Building, value: PyValue, dtype: DType) -> PyValue:
+    """A Python integer that has to fit a type of integers: else NumPy raises."""
+    if isinstance(value.expr, Const) or value.dtype != INT64:
+        return value
+    number = build.number("x", value)
+    low, high = Const(dtype.least), Const(min(dtype.greatest, INT64.greatest))
+    text = f"Python integer {{0}} out of bounds for {dtype}"
+    inside = Binary("and", number.expr >= low, Binary("le", number.expr, high))
+    build.check(inside, "OverflowError", text, (number.expr,))
+    return number
+
+
 def result_order(strides: Sequence[Sequence[int]], rank: int) -> tuple[int, ...]:
     """The axes of a result, slowest first, as NumPy lays it out; (): in order.
 
@@ -134,6 +146,8 @@ class Elementwise:
     def binary(self, op: str, x: AnyValue, y: AnyValue) -> Operand:
         """`x op y` for an operator of expressions."""
         self._check_python(op, x, y)
+        if op not in COMPARISONS and op not in ("shl", "shr"):
+            x, y = self._fitting(x, y), self._fitting(y, x)
         special = self._power(x, y) if op == "pow" else None
         if special is not None:
             return special
@@ -182,10 +196,21 @@ class Elementwise:
                 is_some = Binary("ne", divisor, _zero(divisor.dtype))
                 self._build.check(is_some, "ZeroDivisionError", text)
 
+    def _fitting(self, x: AnyValue, other: AnyValue) -> AnyValue:
+        """The operand; a Python integer has to fit the type of integers beside it."""
+        if isinstance(x, PyValue) and x.weak and x.dtype == INT64:
+            dtype = plain(other).dtype if isinstance(other, PyValue | ArrayValue) else INT64
+            is_weak = isinstance(other, PyValue) and other.weak
+            if dtype.is_integer and dtype != INT64 and not is_weak:
+                return require_fit(self._build, x, dtype)
+        return x
+
     def _power(self, x: AnyValue, y: AnyValue) -> Operand | None:
         """The powers that NumPy computes by other operations."""
         if not isinstance(x, ArrayValue) or not isinstance(y, PyValue):
             return None
+        if x.dtype == BOOL and y.weak and y.expr == Const(2):
+            return converted(x, DTYPES["int8"])  # NumPy squares, and has no square of booleans
         if not isinstance(y.expr, Const) or not (x.dtype.is_float or x.dtype.is_complex):
             return None
         dtype, _ = join(((x.dtype, False), y.type))

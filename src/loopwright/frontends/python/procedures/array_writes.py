@@ -14,6 +14,7 @@ from loopwright.frontends.python.procedures.array_operations import (
     Operand,
     broadcast_shapes,
     plain,
+    require_fit,
 )
 from loopwright.frontends.python.procedures.building import Building
 from loopwright.frontends.python.procedures.subscripts import Item, Subscripts, require_mask
@@ -117,14 +118,8 @@ class ArrayWrites:
         """The value as an element of an array; a Python integer has to fit."""
         if value.dtype.is_complex and not dtype.is_complex:
             raise Refusal("LW109", f"a complex value is stored as {dtype}", hint="take .real of it")
-        is_narrow = dtype.is_integer and dtype != INT64
-        if value.weak and value.dtype == INT64 and is_narrow and not isinstance(value.expr, Const):
-            number = self._build.number("x", value)
-            low, high = Const(dtype.least), Const(min(dtype.greatest, INT64.greatest))
-            inside = Binary("and", number.expr >= low, Binary("le", number.expr, high))
-            text = f"Python integer {{0}} out of bounds for {dtype}"
-            self._build.check(inside, "OverflowError", text, (number.expr,))
-            value = number
+        if value.weak and dtype.is_integer and dtype != INT64:
+            value = require_fit(self._build, value, dtype)
         is_const = isinstance(value.expr, Const)
         if value.dtype.is_float and dtype.is_integer and not is_const and is_single:
             value = self._whole_number(value, dtype)

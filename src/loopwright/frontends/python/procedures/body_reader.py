@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from loopwright.diagnostics import Collector
 from loopwright.frontends.constant_folding import negated
@@ -21,7 +20,12 @@ from loopwright.frontends.python.procedures.building import Building
 from loopwright.frontends.python.procedures.extents import nonnegative_parts
 from loopwright.frontends.python.procedures.iterations import Iterations
 from loopwright.frontends.python.procedures.joins import Env, Wider, join_branches
-from loopwright.frontends.python.procedures.loop_names import LoopNames, bound_names
+from loopwright.frontends.python.procedures.loop_names import (
+    LoopNames,
+    bound_names,
+    exported,
+    rebound,
+)
 from loopwright.frontends.python.procedures.value_reader import OPERATORS, ValueReader
 from loopwright.frontends.python.python_grammar import STATEMENTS
 from loopwright.frontends.python.python_values import PyType, PyValue
@@ -59,6 +63,7 @@ class BodyReader:
         # Stores the result of a return inside a loop; None: a function that is inlined.
         self._return_early = return_early
         self._loops: list[LoopNames] = []
+        self._body: Sequence[ast.stmt] = ()  # of the function
         self._types: dict[int, tuple[dict[str, PyType], frozenset[str]]] = {}
 
     @property
@@ -68,6 +73,7 @@ class BodyReader:
 
     def function(self, body: Sequence[ast.stmt]) -> AnyValue:
         """Read a whole body; its result."""
+        self._body = body
         if any(map(_returns, body)) and not isinstance(body[-1], ast.Return):
             body = [*body, ast.copy_location(ast.Return(None), body[-1])]
         if self.block(body):
@@ -164,7 +170,7 @@ class BodyReader:
             case MaskedValue():
                 return self._values.solid(value)
             case TupleValue(items=items):
-                return replace(value, items=tuple(self._named(name, item) for item in items))
+                return TupleValue(tuple(self._named(name, x) for x in items), value.is_list)
         return value
 
     def _unpacked(self, value: AnyValue, count: int) -> list[AnyValue]:
@@ -323,16 +329,43 @@ class BodyReader:
                     if not isinstance(cond, Const) or not cond.value:
                         build.emit(Choose(cond, (), (LeaveLoop(),)))
                         build.ranges.facts += nonnegative_parts(cond)
-                if self.block(stmt.body):
+                goes_on = self.block(stmt.body)
+                if goes_on:
                     names.hand_on(self.env)
+                end = dict(self.env) if goes_on else {}
         finally:
             del self._loops[loops:]
             del build.blocks[depth:]
             del build.ranges.facts[facts:]
         build.span = values.span(stmt)
+        exports: Env = {}
+        if iterations is not None and not _is_left(stmt):
+            unbound = [x for x in bound_names(changing) if x in end and not names.has(x)]
+            wanted = [x for x in unbound if self._is_read_outside(stmt, x)]
+            if wanted and iterations.run():
+                exports = exported(build, body, {name: end[name] for name in wanted})
         loop = EndlessLoop(tuple(body)) if iterations is None else iterations.loop(tuple(body))
         build.emit(loop)
         names.finish(self.env, before, lambda: iterations is not None and iterations.run())
+        for name, value in exports.items():
+            self.env[name] = rebound(build, value)
+
+    def _is_read_outside(self, stmt: ast.For | ast.While, name: str) -> bool:
+        """Whether a name is read in the function, but outside of a loop."""
+        inside = {id(node) for node in ast.walk(stmt)}
+        return any(
+            isinstance(node, ast.Name)
+            and node.id == name
+            and isinstance(node.ctx, ast.Load)
+            and id(node) not in inside
+            for other in self._body
+            for node in ast.walk(other)
+        )
+
+
+def _is_left(loop: ast.For | ast.While) -> bool:
+    """Whether iterations of a loop may end early."""
+    return any(isinstance(node, ast.Break | ast.Continue) for node in ast.walk(loop))
 
 
 def _returns(stmt: ast.stmt) -> bool:

@@ -38,7 +38,7 @@ class Iterations:
     def _header(self, node: ast.expr) -> None:
         function = self._values.static(node.func) if isinstance(node, ast.Call) else None
         if isinstance(node, ast.Call) and not node.keywords:
-            if function is builtins.range or getattr(function, "__name__", "") == "prange":
+            if function is builtins.range or _is_prange(function):
                 self._range(node)
                 return
             if function is builtins.enumerate and len(node.args) in (1, 2):
@@ -107,17 +107,24 @@ class Iterations:
         """Whether there is at least one iteration: proven, or demanded at entry."""
         match self.step:
             case Const(value=int(step)):
-                gap = (
-                    difference(self.stop, self.start)
-                    if step > 0
-                    else difference(self.start, self.stop)
-                )
-                return self._build.holds(gap - 1)
+                ends = (self.stop, self.start) if step > 0 else (self.start, self.stop)
+                trips = difference(*ends) - 1
+                if self._build.holds(trips):
+                    return True
+                if self._build.is_entry(trips):
+                    self._build.demand(trips >= 0)
+                    return True
         return False
 
     def loop(self, body: tuple[ProcedureStmt, ...]) -> RangeLoop:
         """The loop with its body."""
         return RangeLoop(self._var, self.start, self.stop, self.step, body)
+
+
+def _is_prange(function: object) -> bool:
+    """Whether a function is numba's range with a claim; here it is a range."""
+    module = str(getattr(function, "__module__", "")).split(".")[0]
+    return module == "numba" and getattr(function, "__name__", "") == "prange"
 
 
 def _number(value: AnyValue) -> PyValue:

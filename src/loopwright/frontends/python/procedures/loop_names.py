@@ -10,9 +10,15 @@ from loopwright.frontends.python.procedures.building import Building
 from loopwright.frontends.python.procedures.joins import Wider, joined_type, same_value, stored
 from loopwright.frontends.python.python_values import PyType, PyValue
 from loopwright.frontends.refusal import Refusal
-from loopwright.ir.procedure import ArrayRole, ComputeArray
+from loopwright.ir.procedure import (
+    AllocateArray,
+    ArrayRole,
+    ComputeArray,
+    ProcedureStmt,
+    SetElement,
+)
 
-__all__ = ["LoopNames", "bound_names"]
+__all__ = ["LoopNames", "bound_names", "exported", "rebound"]
 
 
 def bound_names(body: Sequence[ast.stmt]) -> frozenset[str]:
@@ -79,6 +85,10 @@ class LoopNames:
             return True
         others = (v for n, v in env.items() if n != name and isinstance(v, ArrayValue))
         return any(v.view is not None and v.view.base == base for v in others)
+
+    def has(self, name: str) -> bool:
+        """Whether iterations hand a name on."""
+        return name in self._cells or name in self._arrays
 
     def start(self, env: dict[str, AnyValue]) -> None:
         """What names are at the start of an iteration; emitted inside the loop."""
@@ -157,3 +167,44 @@ class LoopNames:
                 env[name] = self._arrays[name]
             elif name not in before or name in self._bound:
                 env[name] = Unknown("has no value of its own where the loop does not run")
+
+
+def exported(
+    build: Building, body: list[ProcedureStmt], end: Mapping[str, AnyValue]
+) -> dict[str, AnyValue]:
+    """What names of the last iteration are behind a loop that has one.
+
+    Numbers are stored in cells. Arrays are allocated before the loop, and keep their contents.
+    """
+    found: dict[str, AnyValue] = {}
+    for name, value in end.items():
+        if isinstance(value, PyValue):
+            cell = build.cell(name, value.dtype)
+            body.append(SetElement(cell, (), value.expr))
+            found[name] = PyValue(build.load(cell), value.weak)
+        elif isinstance(value, ArrayValue) and value.view is not None:
+            view = value.view
+            steps = [step for axis in view.axes for _, step in axis.steps]
+            inside = (x for x in body if isinstance(x, AllocateArray))
+            own = next((x for x in inside if x.array.name == view.base), None)
+            needed = (*view.start, *view.shape, *steps, *(() if own is None else own.array.shape))
+            if not all(map(build.is_entry, needed)):
+                continue
+            if own is not None:
+                body.remove(own)
+                build.emit(own)
+            found[name] = value
+    return found
+
+
+def rebound(build: Building, value: AnyValue) -> AnyValue:
+    """What a loop has exported, behind the loop."""
+    if isinstance(value, PyValue):
+        return build.number("last", value)
+    if (
+        not isinstance(value, ArrayValue)
+        or value.view is None
+        or value.view.name == value.view.base
+    ):
+        return value
+    return build.bind(value.view.base, value.view.start, value.view.axes, "last")

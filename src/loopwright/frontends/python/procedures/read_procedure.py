@@ -227,8 +227,6 @@ def _parameters(source: FunctionSource) -> list[ast.arg]:
     args = source.definition.args
     starred = args.vararg or args.kwarg
     if starred is not None:
-        diagnostic = Diagnostic(
-            source.span(starred), f"the parameter '{starred.arg}' is starred", "LW120"
-        )
-        raise SourceError(diagnostic)
+        message, hint = "a starred parameter cannot be compiled", "name every parameter"
+        raise SourceError(Diagnostic(source.span(starred), message, "LW127", hint=hint))
     return [*args.posonlyargs, *args.args, *args.kwonlyargs]

@@ -98,7 +98,7 @@ class ReturnedValues:
             case ArrayValue():
                 return self._array(value)
             case TupleValue(is_list=True):
-                raise Refusal("LW128", "a list cannot be returned", hint="return a tuple")
+                raise Refusal("LW128", "a list is returned", hint="a tuple, or np.array of it")
             case TupleValue(items=items):
                 return ReturnedTuple(tuple(map(self._item, items)))
             case StaticValue(value=None):

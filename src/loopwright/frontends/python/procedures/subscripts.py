@@ -175,25 +175,25 @@ class Subscripts:
         """First index, number of indices and step of a slice."""
         build = self._build
         step = Const(1) if item.step is None else build.index(item.step, "the step of a slice")
-        if not isinstance(step, Const):
-            hint = "a constant such as 2 or -1"
-            raise Refusal("LW105", "the step of a slice is not a constant", hint=hint)
-        if step.value == 0:
+        if not isinstance(step, Const) and not build.holds(step - 1):
+            hint = "a constant such as 2 or -1, or a variable that is at least 1"
+            raise Refusal("LW105", "the step of a slice may be zero or negative", hint=hint)
+        if step == Const(0):
             raise Refusal("LW105", "the step of the slice is zero", hint="a constant such as -1")
         ends = [
             None if x is None else build.index(x, "the bound of a slice")
             for x in (item.start, item.stop)
         ]
-        if step.value == 1:
+        if step == Const(1):
             found = self._rising(*ends, extent)
             if found is not None:
                 return *found, step
-        elif ends == [None, None]:
+        elif ends == [None, None] and isinstance(step, Const):
             pace = abs(int(step.value.real))
             first = Const(0) if step.value.real > 0 else normal(extent - 1)
             length = extent if pace == 1 else (extent + pace - 1) // pace
             return first, normal(length), step
-        return self._clamped(ends, extent, int(step.value.real))
+        return self._clamped(ends, extent, step)
 
     def _rising(
         self, start: Expr | None, stop: Expr | None, extent: Expr
@@ -220,21 +220,23 @@ class Subscripts:
         return normal(extent + bound) if is_negative else bound
 
     def _clamped(
-        self, ends: Sequence[Expr | None], extent: Expr, step: int
+        self, ends: Sequence[Expr | None], extent: Expr, step: Expr
     ) -> tuple[Expr, Expr, Expr]:
         """A slice with NumPy's clamps written out."""
         build, start, stop = self._build, *ends
-        low, reach = (0, 0) if step > 0 else (-1, -1)
-        bounds = (Const(0), extent) if step > 0 else (extent - 1, Const(-1))
+        rises = not isinstance(step, Const) or step.value.real > 0
+        pace = step if rises else normal(Const(0) - step)
+        low, reach = (0, 0) if rises else (-1, -1)
+        bounds = (Const(0), extent) if rises else (extent - 1, Const(-1))
         first = bounds[0] if start is None else clamped(start, extent, low, reach)
         last = bounds[1] if stop is None else clamped(stop, extent, low, reach)
         first = build.fixed("first", normal(first))
-        gap = last - first if step > 0 else first - last
-        length = build.fixed("length", ((gap + (abs(step) - 1)) // abs(step)).max(Const(0)))
+        gap = last - first if rises else first - last
+        length = build.fixed("length", ((gap + (pace - 1)) // pace).max(Const(0)))
         if isinstance(length, Var):
             build.ranges.set(length.name, Const(0), extent)
         is_empty = Binary("eq", length, Const(0))
-        return build.fixed("first", Select(is_empty, Const(0), first)), length, Const(step)
+        return build.fixed("first", Select(is_empty, Const(0), first)), length, step
 
     # -- indices that are data ------------------------------------------------------------------
 

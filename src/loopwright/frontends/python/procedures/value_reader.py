@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Callable
-from dataclasses import replace
 from types import FunctionType, ModuleType
 
 import numpy as np
@@ -137,7 +136,7 @@ class ValueReader:
             case MaskedValue():
                 return self.solid(value)
             case TupleValue(items=items):
-                return replace(value, items=tuple(map(self.frozen, items)))
+                return TupleValue(tuple(map(self.frozen, items)), value.is_list)
             case _:
                 return value
 
@@ -349,7 +348,7 @@ class ValueReader:
                     None if x is None else static_integer(self.value(x), "the bound of a slice")
                     for x in (node.slice.lower, node.slice.upper, node.slice.step)
                 ]
-                return TupleValue(base.items[slice(*bounds)], base.is_list)
+                return TupleValue(base.items[slice(*bounds)])
             at = static_integer(self.value(node.slice), "the index of a tuple")
             if not -len(base.items) <= at < len(base.items):
                 raise Refusal("LW111", f"index {at} of a tuple of {len(base.items)}")
