@@ -81,7 +81,7 @@ REFUSED = (
         "a comma-separated list of schedule, loops, llvm, asm, c, "
         "or loops:PASS for the loops after a pass",
     ),
-    ("LOG", "all", "a comma-separated list of cache, plan, recompile, time, tune"),
+    ("LOG", "all", "a comma-separated list of cache, plan, python, recompile, time, tune"),
     ("CPU", "../zen3", "a machine name such as zen3 or neoverse-n1"),
     ("COLOR", "red", "one of auto, always, never"),
     ("COMPILE_SECONDS", "0.5", "a whole number of seconds, 0 for no limit"),

@@ -3,7 +3,8 @@
 Codes are stable: LW1xx belongs to the front ends (LW10x any of them, LW11x accesses and bounds,
 LW12x Python, LW13x C, LW14x einsum, LW15x functions of C that are called, LW16x files of numbers:
 LW160 their headers, LW161 their entries, LW162 .tns; LW17x texts of loop trees: LW170 their lines,
-LW171 expressions, LW172 what leaves an array or breaks an order). A code once printed never changes
+LW171 expressions, LW172 what leaves an array or breaks an order; LW18x and LW19x whole functions of
+NumPy: LW18x their arrays, LW19x their names, values and helpers). A code once printed never changes
 its meaning.
 """
 

@@ -305,12 +305,35 @@ def narrow(n: Any, k: int) -> Any:
     return n + k
 
 
+def prelude(a: Any, v: Any) -> Any:
+    return np.argmax(v), v.argmin(), np.cumsum(v), v.cumprod(), np.diff(v), np.trace(a)
+
+
+def page_rank(src: Any, dst: Any, n: int) -> Any:
+    r = np.full(n, 1.0 / n)
+    change = 1.0
+    steps = 0
+    while change > 1e-3 and steps < 50:
+        new = np.full(n, 0.15 / n)
+        for e in range(len(src)):
+            new[dst[e]] += 0.85 * r[src[e]]
+        change = np.abs(new - r).sum()
+        r = new
+        steps += 1
+    return r, steps
+
+
 MORE: list[tuple[Callable[..., Any], tuple[Any, ...], str]] = [
     (exported, (V, 3), "trusting"),
     (exported, (V, 0), "python"),
     (rolled, (A, 2), "trusting"),
     (rolled, (A, -9), "trusting"),
     (sieve, (50,), "trusting"),
+    (prelude, (A, V), "trusting"),
+    (prelude, (N, np.array([2, 1, 7, 7, 1], np.int8)), "trusting"),
+    (prelude, (A, np.array([2, np.nan, 7, np.nan])), "trusting"),
+    (prelude, (A, V[:0]), "exact"),
+    (page_rank, (np.array([0, 1, 2, 2]), np.array([1, 2, 0, 1]), 3), "trusting"),
     (narrow, (N.astype(np.uint8), 200), "trusting"),
     (narrow, (N.astype(np.uint8), 300), "python"),
     (special_powers, (np.array([1.5, 0.0, -2.0]),), "trusting"),

@@ -92,7 +92,7 @@ class JitFunction:
         code = function.__code__
         self._count = code.co_argcount + code.co_kwonlyargcount
         self._has_stars = bool(code.co_flags & _STARS)
-        self._is_whole = False  # compiled as a whole function, for some types at least
+        self._is_whole = False  # the last call: the native dispatcher does not know such code
         self._native: NativeCalls | None = None
         if _has_native_calls():
             self._native = NativeCalls(function, self._call)
@@ -125,7 +125,8 @@ class JitFunction:
             found = self.specialise(*given)
         except ForeignArgument as error:
             return self._call_foreign(given, error)
-        return found(given, self._threads())
+        self._is_whole = not isinstance(found, Specialisation)
+        return found(given, self._threads() if isinstance(found, Specialisation) else 1)
 
     def _call_specially(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """A call without the disk cache, or that Python may run."""
@@ -283,7 +284,6 @@ class JitFunction:
 
         found = ProcedureFunction(self.py_func, types)
         found.read_for(args)
-        self._is_whole = True
         return found
 
     def _occasion(self, types: Types) -> str:

@@ -16,16 +16,15 @@ import numpy as np
 
 from loopwright import options
 from loopwright.calls.arguments import stride_values
+from loopwright.calls.entry_values import EntryValues
 from loopwright.calls.procedure_results import ResultLayout
 from loopwright.diagnostics import SourceError, UsageError
 from loopwright.frontends.python import ArgType
 from loopwright.frontends.python.procedures.variant import Variant
 from loopwright.ir.dtypes import DTYPES
-from loopwright.ir.evaluate import evaluate
 from loopwright.ir.expr import Var
 from loopwright.ir.procedure import ArrayRole, CheckThat, Procedure
 from loopwright.kernels import nest_kernel, stage_text
-from loopwright.lazy_dataclass import dataclass
 from loopwright.log import log
 from loopwright.machines.machine_argument import target_machine
 from loopwright.memo import BoundedCache
@@ -40,6 +39,7 @@ from loopwright.runtime.array_arguments import (
 
 if TYPE_CHECKING:
     from loopwright.ir.loops import LoopNest
+    from loopwright.runtime.kernel import CompiledKernel
 
 __all__ = ["ProcedureFunction"]
 
@@ -51,14 +51,26 @@ _NO_TABLE = np.zeros(0, dtype=np.int64)
 _LEAST, _MOST = -(2**63), 2**63 - 1
 
 
-@dataclass(frozen=True, slots=True)
 class _Variant:
     """A function as it was read for one kind of call."""
 
-    procedure: Procedure
-    nest: LoopNest
-    checks: tuple[CheckThat, ...]
-    written: tuple[str, ...]  # arrays of the caller
+    def __init__(self, procedure: Procedure, nest: LoopNest, checks: tuple[CheckThat, ...]) -> None:
+        self.procedure, self.nest, self.checks = procedure, nest, checks
+        stored = {buffer.name for buffer in nest.buffers if buffer.writable}
+        arguments = (a.name for a in procedure.arrays if a.role is ArrayRole.ARGUMENT)
+        self.written = tuple(name for name in arguments if name in stored)  # of the caller
+        # By the strides that code is made for: kernels serve all integers.
+        self._kernels: dict[tuple[tuple[str, int], ...], CompiledKernel] = {}
+
+    def kernel(self, strides: dict[str, tuple[int, ...]]) -> CompiledKernel:
+        """The kernel for arrays with these strides in elements."""
+        key = tuple(sorted(made_for(stride_values(strides)).items()))
+        found = self._kernels.get(key)
+        if found is None:
+            nest = _specialised(self.nest, strides)
+            what = f"function '{self.procedure.name}'"
+            found = self._kernels[key] = nest_kernel(f"procedure {nest!r}", lambda: nest, what)
+        return found
 
 
 class _ForPython(Exception):  # noqa: N818, a verdict and no error
@@ -136,12 +148,9 @@ class ProcedureFunction:
         orders = {names[k]: order for k, order in variant.orders}
         nest = lower_procedure(procedure, orders, 64 * target_machine().lanes(64))
         self.captured = tuple(dict([*self.captured, *procedure.captured]).items())
-        stored = {buffer.name for buffer in nest.buffers if buffer.writable}
-        arguments = (a.name for a in procedure.arrays if a.role is ArrayRole.ARGUMENT)
-        written = tuple(name for name in arguments if name in stored)
-        return _Variant(procedure, nest, checks_of(procedure), written)
+        return _Variant(procedure, nest, checks_of(procedure))
 
-    def _fitting(self, args: tuple[Any, ...]) -> tuple[_Variant, dict[str, int]]:
+    def _fitting(self, args: tuple[Any, ...]) -> tuple[_Variant, EntryValues]:
         """The variant for a call, and the sizes and integers that the call gives it."""
         arrays = {k: args[k] for k in self._arrays}
         if not all(map(is_regular, arrays.values())):
@@ -157,7 +166,7 @@ class ProcedureFunction:
                 if self._has_code():
                     raise _ForPython(f"calls of this kind are not compiled: {error}") from error
                 raise
-            values = _integers(found.procedure, args)
+            values = EntryValues(_integers(found.procedure, args))
             broken = _broken_guard(found.procedure, args, values)
             if broken is None:
                 return found, values
@@ -232,13 +241,12 @@ class ProcedureFunction:
         )
 
 
-def _runner(found: _Variant, args: tuple[Any, ...], values: dict[str, int]) -> Run:
+def _runner(found: _Variant, args: tuple[Any, ...], values: EntryValues) -> Run:
     """Calls of the kernel for the shapes, strides and integers of `args`."""
     procedure = found.procedure
     strides = _strides(procedure, args)
-    nest = _specialised(found.nest, strides)
-    kernel = nest_kernel(f"procedure {nest!r}", lambda: nest, f"function '{procedure.name}'")
-    bound = kernel.bind(values | stride_values(strides), _NO_TABLE, 1, None)
+    kernel = found.kernel(strides)
+    bound = kernel.bind({**values.integers, **stride_values(strides)}, _NO_TABLE, 1, None)
     names = [p.name for p in procedure.parameters]
     results = ResultLayout(procedure, values)
     makers = results.makers
@@ -322,18 +330,16 @@ def _integers(procedure: Procedure, args: tuple[Any, ...]) -> dict[str, int]:
     return values
 
 
-def _broken_guard(
-    procedure: Procedure, args: tuple[Any, ...], values: dict[str, int]
-) -> str | None:
+def _broken_guard(procedure: Procedure, args: tuple[Any, ...], values: EntryValues) -> str | None:
     """What a procedure is not made for; None where it is made for the call."""
     for parameter, arg in zip(procedure.parameters, args, strict=True):
         if parameter.kind != "array":
             continue
         for extent, size in zip(procedure.array(parameter.name).shape, arg.shape, strict=True):
-            if int(evaluate(extent, values)) != size:
+            if values.integer(extent) != size:
                 return f"the shape of '{parameter.name}' is {arg.shape}"
     for guard in procedure.guards:
-        if not evaluate(guard, values):
+        if not values.holds(guard):
             from loopwright.ir.text import expr_text  # lazy: loads isl
 
             return f"not so: {expr_text(guard)}"

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeAlias, assert_never
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from loopwright.ir.evaluate import evaluate
-from loopwright.ir.expr import Expr
+from loopwright.calls.entry_values import EntryValues
 from loopwright.ir.procedure import (
     ArrayRole,
     ArrayView,
@@ -32,17 +31,14 @@ Finish: TypeAlias = Callable[[Memory], Any]
 class ResultLayout:
     """What calls with the same shapes and integers return."""
 
-    def __init__(self, procedure: Procedure, values: Mapping[str, int]) -> None:
-        self._procedure, self._values = procedure, dict(values)
+    def __init__(self, procedure: Procedure, values: EntryValues) -> None:
+        self._procedure, self._integer = procedure, values.integer
         results = [a for a in procedure.arrays if a.role is ArrayRole.RESULT]
         self.makers = {array.name: self._maker(array) for array in results}  # of fresh arrays
         names = [p.name for p in procedure.parameters] + [array.name for array in results]
         self._places = {name: k for k, name in enumerate(names)}
         self._views = {view.name: view for view in procedure.views}
         self.finish = self._finish(procedure.returned)  # gives the result, from the memory
-
-    def _integer(self, expr: Expr) -> int:
-        return int(evaluate(expr, self._values))
 
     def _maker(self, array: ProcedureArray) -> Callable[[], Array]:
         shape = tuple(max(0, self._integer(extent)) for extent in array.shape)

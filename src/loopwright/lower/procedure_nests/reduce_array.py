@@ -102,7 +102,8 @@ class _Reduction:
         is_longer = any(isinstance(x, Const) or x in self.others for x in extents)
         if not self.is_pairwise or not slower or is_longer:
             return found
-        single = reduce(_both, (Binary("eq", extent, _ONE) for extent in extents))
+        tests: list[Expr] = [Binary("eq", extent, _ONE) for extent in extents]
+        single = reduce(_both, tests)
         return If(single, self.loops(inner, self.along(outer)), found)
 
     def inner_run(self, order: tuple[int, ...]) -> tuple[int, ...]:
@@ -139,10 +140,10 @@ class _Reduction:
             start = self.builder.index(1)[0]
             left = Binary("min", count - start, Const(self.stmt.chunk))
             piece = self.sum_of(left, lambda at: element(start + at), total, wide)
-            found = For(start.name, _ZERO, count, piece, Const(self.stmt.chunk))
+            whole: Stmt = For(start.name, _ZERO, count, piece, Const(self.stmt.chunk))
         else:
-            found = self.sum_of(count, element, total, wide)
-        return total.around(block(before, found))
+            whole = self.sum_of(count, element, total, wide)
+        return total.around(block(before, whole))
 
     def sum_of(
         self, count: Expr, element: Callable[[Expr], Expr], total: Cell, wide: DType
@@ -161,8 +162,8 @@ class _Reduction:
                 return cast(self.value(index), wide)
 
             return at, block()
-        count, place = _ONE, _ZERO
-        size: Expr = count
+        size: Expr = _ONE
+        place: Expr = _ZERO
         for axis in inner:
             place = place * self.stmt.shape[axis] + self.index[axis]
             size = size * self.most[axis]

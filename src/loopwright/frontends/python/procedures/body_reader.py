@@ -300,6 +300,9 @@ class BodyReader:
                 del build.blocks[-1][count:]
                 self._values.env = dict(before)
                 build.written = set(written)
+                own = {name for name, value in before.items() if isinstance(value, ArrayValue)}
+                if not wider.arrays <= own:
+                    raise  # an enclosing loop hands that on
                 types, arrays = {**types, **wider.types}, arrays | wider.arrays
                 self._types[id(stmt)] = types, arrays
             else:

@@ -192,7 +192,9 @@ class Building:
     def check(self, cond: Expr, exception: str, text: str, values: tuple[Expr, ...] = ()) -> None:
         """Where a condition is false, end with an exception."""
         assert self.span is not None
-        if self.is_entry(cond) and (self.variant.trusting or len(self.blocks) == 1):
+        is_outer = len(self.blocks) == 1
+        may_demand = is_outer or (self.variant.trusting and not isinstance(cond, Const))
+        if self.is_entry(cond) and may_demand:
             self.demand(cond)  # Python runs such calls, and raises
             return
         self.emit(CheckThat(cond, exception, text, values, self.span))

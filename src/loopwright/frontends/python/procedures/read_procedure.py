@@ -25,6 +25,7 @@ from loopwright.frontends.python.procedures.body_reader import BodyReader
 from loopwright.frontends.python.procedures.building import Building
 from loopwright.frontends.python.procedures.call_arguments import CallArguments
 from loopwright.frontends.python.procedures.joins import Wider
+from loopwright.frontends.python.procedures.prelude import PRELUDE
 from loopwright.frontends.python.procedures.returned_values import ReturnedValues
 from loopwright.frontends.python.procedures.value_reader import ValueReader
 from loopwright.frontends.python.procedures.variant import Variant
@@ -36,6 +37,7 @@ from loopwright.ir.procedure import ArrayRole, Parameter, Procedure, ProcedureAr
 
 __all__ = ["read_procedure"]
 
+_PRELUDE_FUNCTIONS = frozenset(function for function, _ in PRELUDE.values())
 _MOST_CALLS = 24  # helpers inside of each other
 
 
@@ -188,6 +190,8 @@ class _Reading:
         result = body.function(source.definition.body)
         self._calls.pop()
         self._names.pop()
+        if function in _PRELUDE_FUNCTIONS:  # they read names of ours, which do not change
+            captures = Captures(function)
         # Names that the helper reads, as the function that is compiled finds them.
         prefix = ".".join([*self._names, given.name])
         self._helper_captures |= {f"{prefix}.{name}": v for name, v in captures.items()}

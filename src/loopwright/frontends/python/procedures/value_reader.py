@@ -40,6 +40,7 @@ from loopwright.frontends.python.procedures.call_arguments import CallArguments,
 from loopwright.frontends.python.procedures.extents import nonnegative_parts
 from loopwright.frontends.python.procedures.joins import Wider
 from loopwright.frontends.python.procedures.masks import masked, solid
+from loopwright.frontends.python.procedures.prelude import PRELUDE
 from loopwright.frontends.python.procedures.subscripts import Subscripts
 from loopwright.frontends.python.python_grammar import BINARY, COMPARE, EXPRESSIONS, UNARY
 from loopwright.frontends.python.python_values import (
@@ -62,7 +63,8 @@ _METHODS = {
     "sum": np.sum, "prod": np.prod, "mean": np.mean, "std": np.std, "var": np.var,
     "min": np.min, "max": np.max, "all": np.all, "any": np.any, "dot": np.dot,
     "transpose": np.transpose, "reshape": np.reshape, "swapaxes": np.swapaxes,
-    "conj": np.conjugate, "conjugate": np.conjugate,
+    "argmin": np.argmin, "argmax": np.argmax, "cumsum": np.cumsum, "trace": np.trace,
+    "cumprod": np.cumprod, "conj": np.conjugate, "conjugate": np.conjugate,
 }  # fmt: skip
 # Calls a plain function of Python with values: (function, name, arguments) -> result.
 CallHelper = Callable[[FunctionType, ast.Call, CallArguments], AnyValue]
@@ -451,6 +453,13 @@ class ValueReader:
             given = CallArguments(given.name, tuple(map(self.solid, given.args)), keywords)
         if function in FUNCTIONS_OF_ARRAYS:
             return self.functions.call(function, given)
+        known = PRELUDE.get(function)
+        if known is not None:
+            own, rank = known
+            if len(given.args) != 1 or given.keywords or array_rank(given.args[0]) != rank:
+                kind = "a vector" if rank == 1 else "a matrix"
+                raise Refusal("LW124", f"'{given.name}' takes {kind} and nothing else here")
+            return self._call_helper(own, node, given)
         if function in REDUCTIONS:
             return self.reductions.call(function, given)
         if function is builtins.range:
@@ -513,6 +522,11 @@ class ValueReader:
             return self.call(_METHODS[func.attr], node, given)
         text = f"the method '{func.attr}' of arrays is not compiled yet"
         raise Refusal("LW125", text, found=ast.unparse(node))
+
+
+def array_rank(value: AnyValue) -> int:
+    """The rank of an array; -1 of anything else."""
+    return value.rank if isinstance(value, ArrayValue) else -1
 
 
 def _compared(op: ast.cmpop, x: object, y: object) -> bool:
