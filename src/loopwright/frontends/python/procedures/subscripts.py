@@ -98,7 +98,11 @@ class Subscripts:
         if index is not None:
             assert array.view is not None
             return PyValue(Load(array.view.base, index, array.dtype))
-        return self.view(self._build.store(array), items)
+        found = self.view(self._build.store(array), items)
+        if found.rank == 0:
+            text = "a subscript with '...' that leaves no dimension gives an array of rank 0"
+            raise Refusal("LW110", text, hint="without '...' it is a number")
+        return found
 
     def element(self, array: ArrayValue, items: Sequence[Item]) -> tuple[Expr, ...] | None:
         """The subscripts of the base for a subscript of all dimensions; None for any other."""
