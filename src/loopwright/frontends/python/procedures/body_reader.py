@@ -198,6 +198,9 @@ class BodyReader:
         if isinstance(stmt.target, ast.Name):
             node = ast.copy_location(ast.Name(stmt.target.id, ast.Load()), stmt.target)
             own, other = values.values(node, stmt.value)
+            if isinstance(own, TupleValue) and own.is_list:
+                hint = "a tuple, or a list made at once"
+                raise Refusal("LW121", "a list that grows cannot be compiled", hint=hint)
             found = values.operate(op, own, other)
             if not isinstance(own, ArrayValue):
                 self.env[stmt.target.id] = self._named(stmt.target.id, found)

@@ -56,7 +56,7 @@ class Subscripts:
         if isinstance(node, ast.Slice):
             return [self._item(node)]
         found = self._value(node)
-        if isinstance(found, TupleValue):
+        if isinstance(found, TupleValue) and not found.is_list:
             return [self._plain(item) for item in found.items]
         return [self._plain(found)]
 
@@ -79,6 +79,9 @@ class Subscripts:
             return None if value.value is None else ...
         if isinstance(value, PyValue | ArrayValue):
             return value
+        if isinstance(value, TupleValue) and value.is_list:
+            hint = "np.array([...]) reads elements"
+            raise Refusal("LW110", "a list of indices cannot be compiled yet", hint=hint)
         raise Refusal("LW110", "this is no subscript of an array", found=str(value))
 
     # -- applying ---------------------------------------------------------------------------------
@@ -95,7 +98,11 @@ class Subscripts:
         if index is not None:
             assert array.view is not None
             return PyValue(Load(array.view.base, index, array.dtype))
-        return self.view(self._build.store(array), items)
+        found = self.view(self._build.store(array), items)
+        if found.rank == 0:
+            text = "a subscript with '...' that leaves no dimension gives an array of rank 0"
+            raise Refusal("LW110", text, hint="without '...' it is a number")
+        return found
 
     def element(self, array: ArrayValue, items: Sequence[Item]) -> tuple[Expr, ...] | None:
         """The subscripts of the base for a subscript of all dimensions; None for any other."""

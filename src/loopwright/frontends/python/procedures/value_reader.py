@@ -237,6 +237,8 @@ class ValueReader:
         if name is None:
             raise Refusal("LW122", f"{EXPRESSIONS[type(op)]} cannot be compiled")
         if isinstance(x, TupleValue) and isinstance(y, TupleValue) and name == "add":
+            if x.is_list != y.is_list:
+                raise Refusal("LW122", "a list and a tuple are added", found=f"{x} and {y}")
             return TupleValue((*x.items, *y.items), x.is_list)
         found = masked(lambda parts: self.elementwise.binary(name, *parts), (x, y))
         if found is not None:
