@@ -80,6 +80,10 @@ def _require_equal(build: Building, x: Expr, y: Expr) -> None:
     if isinstance(difference(x, y), Const):
         text = "extents of operands differ: they do not broadcast together"
         raise Refusal("LW182", text, found=f"a difference of {difference(x, y).value}")  # type: ignore[union-attr]
+    one = Const(1)
+    differ = Binary("and", Binary("ne", x, one), Binary("ne", y, one))
+    text = "extents {0} and {1} broadcast together, which compiled code learns too late"
+    build.check(Binary("or", Binary("eq", x, y), differ), "NotImplementedError", text, (x, y))
     text = "operands could not be broadcast together with extents {0} and {1}"
     build.check(Binary("eq", x, y), "ValueError", text, (x, y))
 
