@@ -44,6 +44,8 @@ BENCHMARKS: tuple[tuple[str, tuple[int, ...], str], ...] = (
     ("long_lived", (2,), "20,000 different calls in one process: results and memory"),
     ("compile_time", (1,), "from source to machine code, and its growth with statements"),
     ("growth", (1,), "`loopwright cc` on files of ten times the size: statements, arrays, depth"),
+    ("npbench", (1,), "NPBench's functions from a checkout (--dir) beside NumPy and numba"),
+    ("numpy_programs", (1,), "NumPy functions of other fields beside NumPy and numba"),
     ("tuning.quick_code", (1,), "code of loop trees: time to compile, and speed beside -O3"),
     ("tuning.cost_model", (1,), "cost models of trees and plans beside measured times"),
     (
@@ -102,7 +104,9 @@ def _arguments() -> argparse.Namespace:
         "--threads", type=int, default=0, metavar="T", help="in place of 1 and 2; may exceed cores"
     )
     corpus = parser.add_argument_group("benchmarks of the corpus of C kernels")
-    corpus.add_argument("--kernels", default="", metavar="A,B", help="these kernels only")
+    corpus.add_argument(
+        "--kernels", "--only", default="", metavar="A,B", help="these kernels or programs only"
+    )
     corpus.add_argument("--size", default="", choices=("SMALL", "LARGE", "XL"), help="these sizes")
     wide = parser.add_argument_group("the wide corpus")
     wide.add_argument("--families", default="", metavar="A,B", help="these families only")
@@ -114,6 +118,10 @@ def _arguments() -> argparse.Namespace:
     wide.add_argument(
         "--rows", default="", metavar="FILE", help="add rows as they come; do not repeat its rows"
     )
+    functions = parser.add_argument_group("whole NumPy functions")
+    functions.add_argument("--dir", default="", metavar="CHECKOUT", help="of NPBench")
+    functions.add_argument("--preset", default="", metavar="S,M", help="these sizes")
+    functions.add_argument("--check", action="store_true", help="right or not, without times")
     args = parser.parse_args()
     unknown = [name for name in args.names if name not in known]
     if unknown:
@@ -130,7 +138,9 @@ def _run(name: str, threads: int, args: argparse.Namespace) -> dict[str, Any] | 
         command += ["--kernels", args.kernels, "--size", args.size, "--count", str(args.count)]
         command += ["--families", args.families]
         command += ["--rows", str(Path(args.rows).absolute())] if args.rows else []
-        flags = ("quick", "aside", "reassoc", "net")
+        command += ["--dir", str(Path(args.dir).absolute())] if args.dir else []
+        command += ["--preset", args.preset]
+        flags = ("quick", "aside", "reassoc", "net", "check")
         command += [f"--{flag}" for flag in flags if getattr(args, flag)]
         environment = child_environment(threads, spinning=name in SPINNING)
         done = subprocess.run(command, cwd=ROOT, env=environment, check=False)

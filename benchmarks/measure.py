@@ -58,6 +58,9 @@ class Setting:
     reassoc: bool = False  # sums may be regrouped, by peers as well
     net: bool = False  # also what `cc --measure` and the race of calls make of it
     rows: str = ""  # a file that rows are added to as they come, and whose rows are not repeated
+    folder: str = ""  # a checkout of somebody else's programs
+    presets: tuple[str, ...] = ()  # of those programs; empty: what the benchmark thinks right
+    check: bool = False  # only whether results are right
 
     @property
     def rounds(self) -> int:

@@ -36,6 +36,9 @@ def main() -> int:
     parser.add_argument("--reassoc", action="store_true")
     parser.add_argument("--net", action="store_true")
     parser.add_argument("--rows", default="")
+    parser.add_argument("--dir", default="")
+    parser.add_argument("--preset", default="")
+    parser.add_argument("--check", action="store_true")
     parser.add_argument("--record", type=Path, required=True)
     args = parser.parse_args()
     module = importlib.import_module(f"benchmarks.{args.name}")
@@ -71,8 +74,9 @@ def main() -> int:
 
 def _setting(args: argparse.Namespace) -> Setting:
     """The arguments as benchmarks read them."""
-    kernels, families = (
-        tuple(name for name in given.split(",") if name) for given in (args.kernels, args.families)
+    kernels, families, presets = (
+        tuple(name for name in given.split(",") if name)
+        for given in (args.kernels, args.families, args.preset)
     )
     return Setting(
         quick=args.quick,
@@ -86,6 +90,9 @@ def _setting(args: argparse.Namespace) -> Setting:
         reassoc=args.reassoc,
         net=args.net,
         rows=args.rows,
+        folder=args.dir,
+        presets=presets,
+        check=args.check,
     )
 
 

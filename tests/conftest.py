@@ -18,7 +18,7 @@ from run_report import LEFT, RunReport
 
 # A slow or shared machine must not decide whether a test passes.
 UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("test", UNTIMED, derandomize=True, max_examples=20, database=None)
+settings.register_profile("test", UNTIMED, derandomize=True, max_examples=12, database=None)
 settings.register_profile("all", UNTIMED, derandomize=False, max_examples=20, database=None)
 settings.register_profile("hunt", UNTIMED, derandomize=False, max_examples=2000)
 settings.load_profile(LEVEL)

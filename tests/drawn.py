@@ -17,7 +17,7 @@ if LEVEL not in LEVELS:
     raise ValueError(f"TEST_LEVEL={LEVEL}: accepted are {', '.join(LEVELS)}")
 
 HUNTS = LEVEL == "hunt"
-FEWEST = 2  # cases of a test that the usual run takes, where it has as many
+RARER = 2  # in the usual run, a mark `drawn(one_in)` leaves one of so many times `one_in`
 T = TypeVar("T")
 
 
@@ -51,8 +51,13 @@ def combined(*axes: Iterable[Any], one_in: int) -> list[tuple[Any, ...]]:
 
 
 def some(examples: int) -> int:
-    """How many random examples a run has where the hunt has `examples`: a third, at least ten."""
-    return examples if HUNTS else min(examples, max(10, examples // 3))
+    """How many random examples a run has where the hunt has `examples`.
+
+    A third, at least ten; in the usual run half as many.
+    """
+    if HUNTS:
+        return examples
+    return min(examples, max(10, examples // 3) if in_all() else max(5, examples // 6))
 
 
 def turn() -> int:
@@ -68,20 +73,23 @@ def turn() -> int:
 def taken(cases: Sequence[T], one_in: int) -> list[T]:
     """What this run takes of the cases of a test with the mark `drawn`.
 
-    The usual run takes turn 0, the long one that and its own, the hunt all cases.
+    The usual run takes turn 0 of half as many as the mark says, the long one that and its own turn,
+    the hunt all cases.
     """
     if HUNTS:
         return list(cases)
     places = range(len(cases))
-    both = {*in_turn(places, one_in, 0), *in_turn(places, one_in, turn())}
-    return [cases[place] for place in sorted(both)]
+    chosen = set(in_turn(places, RARER * one_in, 0))
+    if in_all():
+        chosen |= set(in_turn(places, one_in, turn()))
+    return [cases[place] for place in sorted(chosen)]
 
 
 def in_turn(cases: Sequence[T], one_in: int, turn: int) -> list[T]:
-    """One of each `one_in` cases that follow each other, at least `FEWEST` where there are as many.
+    """One of each `one_in` cases that follow each other, at least one.
 
     Let s be the step that leaves so many. Of block b, the cases from b s on, turn t takes number
     (t + b) modulo s: over s turns each case runs once, and a turn has all values of an inner axis.
     """
-    step = max(1, min(one_in, len(cases) // FEWEST))
+    step = max(1, min(one_in, len(cases)))
     return [case for k, case in enumerate(cases) if (turn + k // step - k) % step == 0]

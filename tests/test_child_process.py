@@ -67,6 +67,7 @@ def shell(text: str, path: Path) -> list[str]:
 
 
 @needs_compiler
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_command_whose_preprocessor_waits(
     number: signal.Signals, status: int, fifo: Path

@@ -3,7 +3,9 @@
 import dataclasses
 import re
 import runpy
+import struct
 import xml.etree.ElementTree as ET
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -89,7 +91,7 @@ def test_the_code_of_the_guide_prints_reports(
     assert "stage fill_" in out
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(5)
 @pytest.mark.parametrize(
     "page",
     [
@@ -133,7 +135,7 @@ def test_every_claim_is_in_the_page() -> None:
     assert {obligation.name for obligation in report.obligations} <= named
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(5)
 @pytest.mark.parametrize(
     ("name", "said"),
     [
@@ -148,6 +150,7 @@ def test_every_claim_is_in_the_page() -> None:
         ),
         ("align_sequences", ("align: score 2158 of 2000 and 2500 letters", "ms by the plan")),
         ("gpu_program", ("a[i, j - 1]  read", "__global__ void", "sharpen_1")),
+        ("reaction_diffusion", ("128 x 128, 300 steps", "s, the bits of NumPy")),
         ("choose_format", ("now csr: dia", "now csr: csr", "diagonals: 5, filled to")),
     ],
 )
@@ -164,6 +167,36 @@ def test_examples_run(
     out = capsys.readouterr().out
     for text in said:
         assert text in out
+
+
+def test_the_animation_is_what_its_example_draws(tmp_path: Path) -> None:
+    """Every frame is as large as the picture; the picture of the page is such a file."""
+    example = runpy.run_path(str(ROOT / "examples" / "reaction_diffusion.py"))
+    drawn = tmp_path / "drawn.png"
+    example["animate"](drawn, 24, 3)
+    shown = ROOT / "docs" / "pictures" / "reaction_diffusion.png"
+    assert shown.stat().st_size <= 600 * 1024
+    for file, count in ((drawn, 3), (shown, example["FRAMES"])):
+        chunks = list(chunks_of(file.read_bytes()))
+        width, height = struct.unpack(">II", dict(chunks)[b"IHDR"][:8])
+        frames = [
+            data[4 * (kind == b"fdAT") :] for kind, data in chunks if kind in (b"IDAT", b"fdAT")
+        ]
+        frames = [zlib.decompress(data) for data in frames]
+        assert [len(frame) for frame in frames] == count * [height * (width + 1)]
+        assert frames[0] != frames[1]
+        assert struct.unpack(">II", dict(chunks)[b"acTL"]) == (count, 0)
+
+
+def chunks_of(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """The chunks of a PNG file, their sums checked."""
+    at = 8
+    while at < len(data):
+        (length,) = struct.unpack(">I", data[at : at + 4])
+        body, end = data[at + 4 : at + 8 + length], at + 12 + length
+        assert struct.unpack(">I", data[end - 4 : end]) == (zlib.crc32(body),)
+        yield body[:4], body[4:]
+        at = end
 
 
 def pages() -> Iterator[Path]:

@@ -172,7 +172,7 @@ PRODUCTS = [
 ]
 
 
-@pytest.mark.drawn(6)
+@pytest.mark.drawn(10)
 @pytest.mark.parametrize(("semiring", "dtype"), PRODUCTS)
 def test_products_of_matrices(semiring: str, dtype: str) -> None:
     for m, n, k in ((1, 2, 1), (13, 11, 17)):
@@ -181,7 +181,7 @@ def test_products_of_matrices(semiring: str, dtype: str) -> None:
         assert_equal(found, oracle("ij,jk->ik", a, b, semiring=semiring))
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(
     ("x", "y"),
     [
@@ -472,6 +472,7 @@ def test_alpha_of_narrow_operands() -> None:
     assert_equal(found, np.full((3, 3), 156.25, np.float16))
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("semiring", ["min_plus", "max_min", "or_and"])
 def test_accumulate_over_semirings(semiring: str) -> None:
     a, b = numbers(5, 6, dtype="int16"), numbers(6, 7, dtype="int16", seed=1)
@@ -530,7 +531,7 @@ def test_accum_dtype(dtype: str, wide: str) -> None:
     assert_equal(found, oracle("ij,jk,k->i", a, b, c, dtype=wide))
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(5)
 @pytest.mark.parametrize(("m", "k", "n"), [(70, 133, 65), (15, 3, 33)])
 @pytest.mark.parametrize(
     "types",
@@ -561,6 +562,7 @@ def test_narrow_integers_of_their_whole_range(
 # -- sizes that need several blocks ----------------------------------------------------------------
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("dtype", "m", "k", "n"), [("float64", 301, 1103, 257), ("int32", 70, 900, 513)]
 )

@@ -144,7 +144,7 @@ BROKEN = [
 ]
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize(
     ("broken", "error", "threads"),
     combined(BROKEN, ERRORS, [1, 2], one_in=6),
@@ -171,7 +171,7 @@ def test_lowering_of_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     assert recorded_faults().count == 1
 
 
-@pytest.mark.drawn(4)
+@pytest.mark.drawn(8)
 @pytest.mark.parametrize(
     ("subscripts", "dtypes", "options_"),
     [
@@ -224,7 +224,7 @@ def called(threads: int, **named: Any) -> None:
 PLANNERS = [planner.__name__ for planner in generic._PLANNERS]
 
 
-@pytest.mark.drawn(5)
+@pytest.mark.drawn(8)
 @pytest.mark.parametrize(("name", "threads"), combined(PLANNERS, [1, 2], one_in=2))
 def test_compile_without_a_planner(
     monkeypatch: pytest.MonkeyPatch, name: str, threads: int
@@ -358,6 +358,7 @@ void f(int n, double x[n]) {
 """
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(
     ("owner", "name"),
     [

@@ -36,7 +36,7 @@ def matrix(survey: Survey, z: np.ndarray) -> np.ndarray:
     return found.astype(np.float64).reshape(survey.points, survey.points)
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("shape", [(5, 5), (6, 4), (1, 3)])
 @pytest.mark.parametrize(
     "make", [kernels.assemble, kernels.assemble_quickly, kernels.assemble_mirrored]

@@ -42,7 +42,7 @@ def arguments(n: int = 9) -> tuple[int, np.ndarray, np.ndarray, np.ndarray]:
     return n, np.zeros((n, n)), a, a.T.copy()
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize(("name", "target"), combined(FUSED, ["host", "openmp"], one_in=2))
 def test_assembly_of_other_machines(name: str, target: str) -> None:
     compiled = lw.compile(SOURCE, target, machine=name, threads=2)
@@ -64,6 +64,7 @@ def test_machine_code_of_another_machine_does_not_run() -> None:
             compiled(*arguments())
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("name", drawn(FUSED, 2))
 def test_its_c_does(name: str) -> None:
     n, c, a, b = arguments(50)
@@ -96,6 +97,7 @@ def test_plain_char_has_the_sign_of_the_machine(tmp_path: Path) -> None:
     assert main(["explain", str(source), "--machine", "zen4"]) == 0
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("target", ["host", "c", "openmp", None])
 def test_every_arrow(target: str | None) -> None:
     """compile_program shows what each arrow has made, for any machine."""

@@ -27,7 +27,7 @@ def test_needs(case):
 def test_long(): pass
 
 @pytest.mark.drawn(3)
-@pytest.mark.parametrize("case", range(6))
+@pytest.mark.parametrize("case", range(12))
 def test_cases(case): pass
 """
 REPORT = """8 tests on one core
@@ -37,8 +37,8 @@ skipped, 3 tests:
      2  no compiler
      1  no accelerator
 
-left to longer runs (docs/testing.md), 5 tests:
-     4  cases of which a part is drawn
+left to longer runs (docs/testing.md), 11 tests:
+    10  cases of which a part is drawn
      1  takes minutes
 
 """
@@ -93,4 +93,4 @@ def test_report(workers: str, tmp_path: Path) -> None:
     assert title == ", in seconds, with their fixtures:"
     assert all(re.fullmatch(r" +[0-9.]+  test_some.py::\w+(\[\d\])?", line) for line in lines[:8])
     assert re.fullmatch(r" +\d+  all tests together", lines[8])
-    assert re.match(r"5 passed, 3 skipped(, 5 deselected)? in ", lines[-1])
+    assert re.match(r"5 passed, 3 skipped(, 11 deselected)? in ", lines[-1])

@@ -51,7 +51,7 @@ def test_an_absent_edge_stays_absent() -> None:
     np.testing.assert_array_equal(lw.einsum("ik,kj->ij", b, b, semiring="max_plus"), b)
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize(("name", "dtype"), BYTES)
 def test_the_meaning_of_times_for_all_pairs(name: str, dtype: str) -> None:
     """Against a definition in plain integers."""
@@ -74,6 +74,7 @@ def test_the_meaning_of_times_for_all_pairs(name: str, dtype: str) -> None:
     np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(("name", "dtype"), BYTES)
 def test_laws_for_all_triples(name: str, dtype: str) -> None:
     """The laws that semirings/distributive states, for every x, y and z they are stated for."""
@@ -119,7 +120,7 @@ def wild(shape: tuple[int, ...], dtype: str, seed: int) -> np.ndarray:
     return np.where(random.random(shape) < 0.4, random.choice(ends, shape), a).astype(dtype)
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(8)
 @pytest.mark.parametrize(("name", "dtype"), pairs(one_in=5))
 def test_products_of_matrices(name: str, dtype: str) -> None:
     for m, n, k in ((1, 3, 2), (37, 41, 29), (1, 70, 33), (70, 1, 33)):
@@ -128,7 +129,7 @@ def test_products_of_matrices(name: str, dtype: str) -> None:
         np.testing.assert_array_equal(found, oracle("ik,kj->ij", a, b, semiring=name))
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(8)
 @pytest.mark.parametrize(("name", "dtype"), pairs(one_in=5, first=2))
 def test_several_operands(name: str, dtype: str) -> None:
     """Whatever regroups or does not: products from left to right."""

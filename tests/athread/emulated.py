@@ -118,7 +118,7 @@ class Emulated:
         plans: Mapping[str, Plan] | None = None,
         edit: Edit | None = None,
     ) -> None:
-        """Plan and build; `plans` are taken in place of the planner's, `edit` changes files."""
+        """Plan and build; `plans` replace the planner's, `edit` changes files."""
         self.machine = machine
         self.serial: list[str] = []  # programs that no core runs
         self.nests: dict[str, LoopNest] = {}
@@ -161,6 +161,8 @@ class Emulated:
         words = [f"-I{folder}", "-DLW_LEAST_WORK=0"]
         if self.machine.has_remote_access:
             words.append("-DLW_ATHREAD_PRO")
+        if edit is not None:
+            words.append("-O1")  # most of what a fault costs is the compiler's time
         return build_athread([main, master], [slave], self.machine, folder, words)
 
     def run(

@@ -80,6 +80,7 @@ int main(void)
 
 
 @needs_compiler
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(
     ("name", "machine"), combined(PROGRAMS, ("sw26010", "sw26010pro"), one_in=4)
 )

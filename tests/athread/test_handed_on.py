@@ -56,6 +56,7 @@ def test_kernels_in_the_order_of_the_source(
             assert has_bits_of(arrays[array], right), f"{array} at {sizes}"
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("machine", "rows", "width"), [("small", 300, 1000), ("sw26010", 200, 3600)]
 )

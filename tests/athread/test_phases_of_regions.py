@@ -66,6 +66,9 @@ def test_products_fill_the_scratchpad_one_after_another(
     assert not run(kernel, tmp_path, monkeypatch)
 
 
+@pytest.mark.only_in_all(
+    "what phases prevent; test_products_fill_the_scratchpad_one_after_another watches that they do"
+)
 @needs_compiler
 def test_in_one_function_their_stacks_add_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -94,6 +94,7 @@ def test_plans_by_hand(
     assert done.trace.ldm_bytes <= machine_of(machine).scratchpad_bytes
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("name", "machine"), drawn([(n, m) for n in ALL for m in MACHINES], 1 if HUNTS else 10, 2)
 )

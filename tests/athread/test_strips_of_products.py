@@ -69,6 +69,7 @@ def arrays_of_gemm() -> tuple[Arrays, Arrays]:
 
 
 @needs_compiler
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("choice", drawn(CHOICES, 3))
 def test_results_to_the_bit(choice: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program, plan = planned(choice, monkeypatch)

@@ -39,6 +39,7 @@ needs_compiler = pytest.mark.skipif(system_compiler() is None, reason="there is 
 
 
 @needs_compiler
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(("machine", "choice"), combined([SW, PRO], CHOICES, one_in=6))
 def test_bits_of_plain_c(
     machine: MeshMachine,

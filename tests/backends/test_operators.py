@@ -125,7 +125,7 @@ EXACT_FUNCTIONS = (
 )
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("dtype", [d for d in DTYPES.values() if not d.is_complex], ids=str)
 def test_exact_operators(dtype: DType) -> None:
     makes: dict[str, Make] = {

@@ -167,6 +167,7 @@ def test_constant_extents_larger_than_the_sizes(folder: Path) -> None:
 
 
 @needs_compiler
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("dtype", ["double", "float", "int"])
 def test_element_types(dtype: str, folder: Path) -> None:
     """Every type a kernel allows compiles without a warning, and exact data keep it finite."""

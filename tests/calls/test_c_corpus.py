@@ -42,6 +42,7 @@ def sizes_of(kernel: Kernel) -> list[Sizes]:
     return [*(kernel.square(n) for n in (0, 1, 2, 13)), kernel.at("MINI")]
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_spliced_kernels_are_equal_to_plain_c(group: int, tmp_path: Path) -> None:
     names = drawn(list(KERNELS)[group::GROUPS], 3 if in_all() else 5, group)

@@ -110,6 +110,7 @@ ARGUMENTS = [
 
 
 @needs_compiler
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("is_written", [False, True], ids=["read", "written"])
 def test_values_are_those_of_the_compiler(is_written: bool, tmp_path: Path) -> None:
     cases = [(k, d) for k, d in VALUES if not (is_written and f"const {k}" in d)]

@@ -226,6 +226,7 @@ OPERATORS = {
 }
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("name", OPERATORS)
 def test_opt_einsum_contracts_over_semirings(name: str) -> None:
     generator = np.random.default_rng(0)

@@ -1,5 +1,7 @@
 """Calls of whole functions: results, arguments afterwards, exceptions, and who runs a call."""
 
+import traceback
+
 import numpy as np
 import pytest
 
@@ -19,6 +21,10 @@ def only_code(function: JitFunction) -> ProcedureFunction:
     (found,) = function._found.values()
     assert isinstance(found, ProcedureFunction)
     return found
+
+
+def of_norm(a):
+    a[1:] = np.linalg.norm(a)
 
 
 def combine(a, b):
@@ -186,3 +192,16 @@ def test_reports_show_the_statements() -> None:
         "'combine' is compiled as a whole function, which has no plan\n"
         "try: plans are for functions of affine loops alone"
     )
+
+
+def test_a_refusal_shows_the_errors_of_one_reader() -> None:
+    """The reader of affine loops would advise to write loops in place of slices."""
+    with pytest.raises(lw.SourceError, match=r"'np\.linalg\.norm' is not known") as seen:
+        lw.jit(of_norm)(numbers(3))
+    shown = "".join(traceback.format_exception(seen.value))
+    assert "cannot be compiled" not in shown
+
+
+def test_permission_to_reorder_changes_nothing() -> None:
+    a, b = numbers(5), numbers(5, seed=4)
+    assert np.array_equal(lw.jit(reassoc=True)(combine)(a, b), combine(a, b))

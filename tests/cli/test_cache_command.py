@@ -7,16 +7,23 @@ from pathlib import Path
 import pytest
 
 from loopwright import options
-from loopwright.cli import main
+from loopwright.cli import cache_command, main
 from loopwright.runtime.code_memory import code_state
 from loopwright.runtime.disk_cache import DiskCache, Entry
 from outside.campaigns.failing_resources import failing
 
+MAPPINGS = "mappings   3 in this process, limit 65530; a kernel takes 2\n"
+
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[Path]:
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A cache directory of this test alone, not yet made."""
     directory = tmp_path / "cache"
+    maps, most = tmp_path / "maps", tmp_path / "max_map_count"
+    maps.write_text("one\ntwo\nthree\n", encoding="ascii")
+    most.write_text("65530\n", encoding="ascii")
+    monkeypatch.setattr(cache_command, "_MAPPINGS", maps)
+    monkeypatch.setattr(cache_command, "_MOST_MAPPINGS", most)
     with options.override(cache_dir=str(directory), cache_limit=5000, code_limit=7 << 40):
         yield directory
 
@@ -45,7 +52,7 @@ def test_info_before_first_use(place: Path, capsys: pytest.CaptureFixture[str]) 
         "limit      5000 bytes\n"
         "oldest     none\n"
         "damaged    0\n"
-        f"memory     {_memory()}\n"
+        f"memory     {_memory()}\n" + MAPPINGS
     )
     assert not place.exists()
 
@@ -57,7 +64,7 @@ def test_info(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == (
         f"directory  {place}\nstate      in use\nentries    2 ({size} bytes)\n"
         f"limit      5000 bytes\noldest     used 2001-09-09 01:46:40 UTC\ndamaged    0\n"
-        f"memory     {_memory()}\n"
+        f"memory     {_memory()}\n" + MAPPINGS
     )
 
 
@@ -71,7 +78,9 @@ def test_check_passes_and_leaves_nothing(place: Path, capsys: pytest.CaptureFixt
     _fill(place)
     before = sorted(place.iterdir())
     assert main(["cache", "check"]) == 0
-    assert capsys.readouterr().out.endswith(f"damaged    0\nmemory     {_memory()}\ncheck passed\n")
+    assert capsys.readouterr().out.endswith(
+        f"damaged    0\nmemory     {_memory()}\n{MAPPINGS}check passed\n"
+    )
     assert sorted(place.iterdir()) == before
 
 
@@ -81,7 +90,7 @@ def test_check_tells_damage(place: Path, capsys: pytest.CaptureFixture[str]) -> 
     victim.write_bytes(victim.read_bytes()[:-1] + b"!")
     assert main(["cache", "check"]) == 1
     assert capsys.readouterr().out.endswith(
-        f"damaged    1\nmemory     {_memory()}\n"
+        f"damaged    1\nmemory     {_memory()}\n{MAPPINGS}"
         "problem: 1 of the entries cannot be used and will be rebuilt\n"
         "try: loopwright cache clear, or another LOOPWRIGHT_CACHE_DIR\n"
     )
@@ -135,3 +144,11 @@ def test_clear(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert DiskCache(place).state().entries == 0
     assert main(["cache", "clear"]) == 0
     assert capsys.readouterr().out == f"removed 0 files from {place}\n"
+
+
+def test_mappings_are_counted_where_the_system_says(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache_command, "_MOST_MAPPINGS", place / "none")
+    assert main(["cache"]) == 0
+    assert capsys.readouterr().out.endswith("mappings   not known on this system\n")

@@ -38,6 +38,7 @@ def text(body: str) -> str:
 
 
 @needs_cc
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("name", BODIES)
 def test_values(name: str) -> None:
     source = text(BODIES[name])

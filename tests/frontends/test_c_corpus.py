@@ -50,6 +50,7 @@ def test_every_mode_is_read(name: str, tmp_path: Path) -> None:
 
 
 @needs_compiler
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("name", ["gemm", "nussinov", "deriche", "nasty_regions", "nasty_mixed"])
 def test_both_preprocessors_agree(name: str, tmp_path: Path) -> None:
     for mode in MODES:

@@ -213,7 +213,7 @@ EDITS = st.tuples(
 )  # fmt: skip
 
 
-@settings(max_examples=2000 if HUNTS else 40 if in_all() else 8)
+@settings(max_examples=2000 if HUNTS else 40 if in_all() else 5)
 @given(st.sampled_from(FUNCTIONS), st.lists(EDITS, min_size=1, max_size=4))
 def test_edited_text_is_read_or_refused(text: str, edits: list[tuple[int, str, str]]) -> None:
     for place, how, new in edits:

@@ -160,7 +160,7 @@ def assert_close(right: Values, found: Values) -> None:
             np.testing.assert_array_equal(found[name], wanted, err_msg=name)
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(4)
 @needs_compiler
 @pytest.mark.parametrize(("name", "function"), drawn(FUNCTIONS, 5))
 def test_compiled_as_by_the_compiler(name: str, function: str) -> None:

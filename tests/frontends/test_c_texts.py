@@ -19,7 +19,7 @@ TEXTS |= {
 }
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(1)
 @needs_compiler
 @pytest.mark.parametrize("name", TEXTS)
 def test_both_preprocessors_read_it_alike(name: str) -> None:

@@ -323,12 +323,41 @@ def page_rank(src: Any, dst: Any, n: int) -> Any:
     return r, steps
 
 
+def listed(v: Any) -> Any:
+    w = [0.25, 0.5, 0.25]
+    out = np.zeros_like(v)
+    for i in range(1, len(v) - 1):
+        for k in range(3):
+            out[i] += w[k] * v[i + k - 1]
+    return out
+
+
+def extremes(n: Any) -> Any:
+    return n - np.maximum(2, 0.5), np.minimum(2, 0.5)
+
+
+def doubled(a: Any) -> Any:
+    a *= 2
+    return a[0]
+
+
+def written_between(a: Any) -> Any:
+    x = (a + 1) + np.multiply(a, 2, out=a)
+    y = a[0] + doubled(a) + a[0]
+    np.add(a, 1, a)
+    return x, y, np.sqrt(np.abs(a), out=a)
+
+
 MORE: list[tuple[Callable[..., Any], tuple[Any, ...], str]] = [
     (exported, (V, 3), "trusting"),
     (exported, (V, 0), "python"),
+    (carried, (V[:0],), "python"),
+    (written_between, (V,), "trusting"),
+    (extremes, (N.astype(np.uint8),), "trusting"),
     (rolled, (A, 2), "trusting"),
     (rolled, (A, -9), "trusting"),
     (sieve, (50,), "trusting"),
+    (listed, (V,), "trusting"),
     (prelude, (A, V), "trusting"),
     (prelude, (N, np.array([2, 1, 7, 7, 1], np.int8)), "trusting"),
     (prelude, (A, np.array([2, np.nan, 7, np.nan])), "trusting"),

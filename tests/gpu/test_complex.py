@@ -113,6 +113,7 @@ def check(found: np.ndarray, dtype: DType, name: str) -> None:
 
 
 @needs_compiler
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("dtype", COMPLEX)
 def test_operations_of_cuda(dtype: DType) -> None:
     a, b = inputs(dtype)
@@ -187,7 +188,7 @@ def product(dtype: DType, variant: GridVariant) -> tuple[LoopNest, dict[str, np.
     return nest, arrays, (sizes, (beta * out + alpha * (left @ right)).ravel())
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("dtype", COMPLEX)
 @pytest.mark.parametrize("variant", VARIANTS, ids=str)
 def test_products(dtype: DType, variant: GridVariant) -> None:
@@ -248,6 +249,7 @@ EINSUMS = (
 
 
 @needs_compiler
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(("dtype", "einsum"), combined(COMPLEX, EINSUMS, one_in=4))
 def test_einsum(
     api: FakeApi, dtype: DType, einsum: tuple[str, tuple[tuple[int, ...], ...]]
@@ -257,7 +259,7 @@ def test_einsum(
 
 
 @needs_compiler
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("dtype", COMPLEX)
 @pytest.mark.parametrize("call", ["types that meet", "factors", "in place"])
 def test_other_calls(api: FakeApi, dtype: DType, call: str) -> None:

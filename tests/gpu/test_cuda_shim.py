@@ -129,6 +129,7 @@ def test_asynchronous_copies_arrive_at_their_wait() -> None:
         np.testing.assert_array_equal(out, expected)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("line", "half"), [("lw_wait<1>();", slice(0, 128)), ("lw_wait<0>();", slice(128, 256))]
 )
@@ -159,6 +160,7 @@ DYNAMIC = """extern "C" __global__ void f(float *x) {
 }"""
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("sanitize", [False, True])
 def test_dynamic_shared_memory(sanitize: bool) -> None:
     out = np.arange(96, dtype=np.float32)
@@ -286,6 +288,7 @@ def test_atomics_and_loads_with_hints() -> None:
     assert (total[0], most[0]) == (source.sum(), 127)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("sanitize", [False, True])
 def test_program_of_two_kernels_with_memory_between(sanitize: bool) -> None:
     text = HEAD + (

@@ -14,6 +14,7 @@ from gpu.fake_cuda import FakeApi, FakeArray, fake_driver
 from gpu.shim.cuda_shim import has_compiler
 from loopwright.calls import device_contraction, device_einsum
 from loopwright.diagnostics import DtypeError, LoopwrightError, UsageError
+from loopwright.ir import contraction_shape
 from loopwright.planner.grid_plans import grid_products
 from loopwright.planner.grid_plans.grid_tiles import ProductTile
 from loopwright.runtime import cuda_executable
@@ -111,7 +112,7 @@ EINSUMS = (
 )
 
 
-@pytest.mark.drawn(6)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(("text", "terms", "sizes"), EINSUMS)
 def test_result_is_that_of_the_host(
     api: FakeApi, text: str, terms: str, sizes: tuple[int, ...]
@@ -137,7 +138,7 @@ KINDS = (
 )
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize(("dtype", "ring"), KINDS)
 def test_types_and_semirings(api: FakeApi, dtype: str, ring: str) -> None:
     hosts = [numbers((20, 16), dtype), numbers((16, 24), dtype)]
@@ -187,6 +188,21 @@ def test_tables_are_freed_behind_their_launches(api: FakeApi) -> None:
         "cuMemFreeAsync",
         "cuCtxPopCurrent",
     ]
+    assert api.memory == {}
+
+
+@pytest.mark.parametrize("row", [1, 4, 5, 6])
+def test_loops_beyond_the_limit_of_tables(
+    api: FakeApi, monkeypatch: pytest.MonkeyPatch, row: int
+) -> None:
+    """They are counted by division: no memory is taken, in one stream nor by capture."""
+    monkeypatch.setattr(contraction_shape, "MOST_TABLE_BYTES", 0)
+    text, terms, sizes = EINSUMS[row]
+    letters = dict(zip(dict.fromkeys(terms.replace(",", "")), sizes, strict=True))
+    shapes = [tuple(letters[c] for c in term) for term in terms.split(",")]
+    api.capturing.add(5)
+    monkeypatch.setattr(grid_products, "_PARTS", (1,))  # parts need memory between launches
+    compare(text, [numbers(shape, "float32", n) for n, shape in enumerate(shapes)])
     assert api.memory == {}
 
 

@@ -168,7 +168,7 @@ def test_kernels_of_a_sum() -> None:
     assert [kernel.shared_bytes for kernel in kernels] == [0, 2048, 2048]
 
 
-@pytest.mark.drawn(4)
+@pytest.mark.drawn(7)
 @pytest.mark.parametrize("name", SOURCES)
 def test_nests(name: str) -> None:
     """The interpreter finds no race, and all terms in their element."""

@@ -49,6 +49,7 @@ def test_kernels_compute_what_they_say(name: str, steps: int, shape: tuple[int, 
     assert check_translation(wanted, nest, sizes) == ()
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(("size", "columns", "each"), [(1, 2, 1), (4, 3, 2), (16, 4, 5)])
 def test_borders_coefficients_and_lines(size: int, columns: int, each: int) -> None:
     step = TileTimeInBlocks(3, (size,), 1, columns, each)

@@ -80,6 +80,7 @@ def test_closures_are_bit_equal_to_one_machine(case, size, grid) -> None:
         assert np.array_equal(found, expected(a, ring, block)), lookahead
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("grid", ["2x2", "2x3"])
 def test_paths_are_counted_in_acyclic_graphs(grid) -> None:
     random = np.random.default_rng(5)
@@ -214,6 +215,7 @@ def test_what_does_not_fit_a_machine_is_refused_before_it_is_read(monkeypatch) -
     )
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("dtype", ["int32", "uint8"])
 def test_bits_of_integers(dtype: str) -> None:
     """No cycle is better than the empty path, which has all bits: of signed integers it is -1."""

@@ -49,7 +49,7 @@ def dealt(text: str, a, b, ring, grid: str, block: int, **options):
     return run_ranks(size, work)[0]
 
 
-@pytest.mark.drawn(6)
+@pytest.mark.drawn(13)
 @pytest.mark.parametrize(("text", "ring", "grid"), combined(TEXTS, RINGS, GRIDS, one_in=11))
 def test_einsums_are_bit_equal_to_one_machine(text, ring, grid) -> None:
     (name, dtype), (ranks, block) = ring, grid

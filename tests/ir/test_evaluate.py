@@ -272,3 +272,12 @@ def test_what_was_compiled_is_used_again() -> None:
     assert compiled(expr) is compiled(expr)
     rules = Rules()
     assert compiled(expr, rules) is not compiled(expr, rules)
+
+
+def test_round_goes_away_from_zero_at_halves() -> None:
+    """As in C; the value next below a half stays."""
+    below = float(np.nextafter(0.5, 0))
+    values = (0.5, 1.5, -2.5, below, -below, 2.4, -2.6, -0.0)
+    found = [evaluate(Call("round", (Const(x, FLOAT64),))) for x in values]
+    wanted = [1.0, 2.0, -3.0, 0.0, -0.0, 2.0, -3.0, -0.0]
+    assert [(x, math.copysign(1, x)) for x in found] == [(x, math.copysign(1, x)) for x in wanted]

@@ -36,6 +36,16 @@ CASES: dict[str, tuple[dict[str, Any], str, str]] = {
         "float32",
         "a block has at most 1024 threads, here 2048",
     ),
+    "bundles": (
+        {"strided": "gpi"},
+        "float32",
+        "bundles without tables are some of 'gijp', in this order",
+    ),
+    "tiles that are alike": (
+        {"by_tiles": True},
+        "float32",
+        "tiles that are alike have a table of the reduction",
+    ),
     "slices": ({"slices": 3}, "float32", "slices take equal parts of the steps of a tile"),
     "pieces": (
         {"rows": 48, "columns": 16, "thread_rows": 6},

@@ -14,13 +14,15 @@ from loopwright.transform.plan import apply_plan
 from oracle import assert_same
 from programs import Do, For, program
 
-ARRAYS = {"A": "in float64 [n, m]", "B": "in float64 [m, n]", "C": "inout float64 [n, n]"}
+ARRAYS = {"A": "in float64 [n, m]", "B": "inout float64 [m, n]", "C": "inout float64 [n, n]"}
 
 
-def cleared(first: For, value: str = "C[i, j] + A[i, k] * B[k, j]") -> tuple[Program, LoopNest]:
+def cleared(
+    first: For, value: str = "C[i, j] + A[i, k] * B[k, j]", before: tuple[For, ...] = ()
+) -> tuple[Program, LoopNest]:
     """Loops that set C, then a product added to it in tiny tiles and blocks."""
     update = For("i", 0, "n", For("j", 0, "n", For("k", 0, "m", Do("C[i, j]", value))))
-    source = program("cleared", ARRAYS, first, update, params="n m")
+    source = program("cleared", ARRAYS, *before, first, update, params="n m")
     step = contract_loops("i", "j", "k", tile=(2, 2, 2, 2, 4), blocks=(4, 6, 4), broadcast="lane")
     return source, lower_schedule(apply_plan(source, [step]))
 
@@ -47,6 +49,13 @@ def test_zeros_are_absorbed(order: str) -> None:
         assert_same(source, nest, {"n": n, "m": m})
 
 
+def test_statements_before_the_zeros_stay() -> None:
+    halved = For("x", 0, "m", For("y", 0, "n", Do("B[x, y]", "B[x, y] / 2")))
+    source, nest = cleared(loops("0.0"), before=(halved,))
+    assert is_absorbed(nest)
+    assert_same(source, nest, {"n": 5, "m": 4})
+
+
 OTHERS = {
     "one": loops("1.0"),
     "negative zero": loops("-0.0"),
@@ -55,6 +64,7 @@ OTHERS = {
 }
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_values_and_elements_are_stored(name: str) -> None:
     source, nest = cleared(OTHERS[name])

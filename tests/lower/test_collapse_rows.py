@@ -116,6 +116,7 @@ void f(int n, int m, float c[n][m], const float a[n][m], const float *d, float *
 """
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("target", ["host", "c"])
 def test_functions_of_c(target: str) -> None:
     """The bits of both roads are NumPy's, wherever rows end."""
@@ -131,7 +132,8 @@ def test_functions_of_c(target: str) -> None:
         np.testing.assert_array_equal(e, np.where(d > np.float32(0.5), c, np.float32(1.0)).ravel())
 
 
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.drawn(2)
+@pytest.mark.parametrize("threads", [2, 1])
 def test_arrays_with_gaps(threads: int) -> None:
     """The strides of a call decide: rows with gaps between them are no long row."""
 

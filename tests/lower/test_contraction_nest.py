@@ -121,7 +121,8 @@ def test_columns_that_do_not_run() -> None:
     assert_same(source, nest_of(source), {"n": 7})
 
 
-@pytest.mark.parametrize("shares", [1, 2])
+@pytest.mark.drawn(2)
+@pytest.mark.parametrize("shares", [2, 1])
 def test_in_place(shares: int) -> None:
     """Rows of B are read as they were before the loops reached them, also by other threads."""
     arrays = {"A": "in float64 [n, n]", "B": "inout float64 [n, m]"}
@@ -155,6 +156,7 @@ def test_steps_keep_their_order() -> None:
     np.testing.assert_array_equal(arrays["C"], expected)
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("shape", ["box", "columns up to the row", "steps behind the row"])
 def test_threads(shape: str) -> None:
     source = product(SHAPES[shape], PLAIN)

@@ -145,7 +145,7 @@ def test_dot_instructions(dtype: str, left: Packing, right: Packing, parallel: s
     check_kernel(kernel, problems(kernel))
 
 
-@pytest.mark.drawn(6)
+@pytest.mark.drawn(11)
 @pytest.mark.parametrize(
     ("types", "group", "left", "right", "parallel", "initial"),
     [  # group 4: of one kind, the sign bits of left are turned
@@ -204,7 +204,7 @@ def test_rows_that_do_not_fill_vectors(rows: int) -> None:
     check_kernel(kernel, problems(kernel))
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize(
     ("parallel", "sums"),
     combined(
@@ -250,7 +250,7 @@ def test_both_operands_in_place(parallel: str, sums: tuple[Initial, Broadcast]) 
     )
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize(
     ("parallel", "sums", "ahead"),
     combined(

@@ -132,6 +132,7 @@ def test_lanes_leave_the_same_bits(body: str) -> None:
             assert_same_bits(got[name], array, (name, n, seed))
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("body", KEPT.values(), ids=KEPT)
 def test_others_stay(body: str) -> None:
     nest = nest_of(body)

@@ -62,6 +62,13 @@ MATRICES = ContractionShape((), (Dim(7, 9, 0, 6),), (Dim(6, 0, 1, 1),), (Dim(9, 
 TENSORS = ContractionShape(
     (), (Dim(5, 12, 0, 1),), (Dim(6, 0, 12, 5),), (Dim(4, 3, 1, 0), Dim(3, 1, 4, 0))
 )
+# loops without a common stride in every bundle
+LOOPS = ContractionShape(
+    (Dim(2, 1, 30, 4), Dim(3, 70, 2, 48)),
+    (Dim(3, 14, 0, 8), Dim(2, 2, 0, 1)),
+    (Dim(2, 0, 5, 2), Dim(2, 0, 60, 24)),
+    (Dim(4, 7, 1, 0), Dim(3, 210, 11, 0)),
+)
 BATCH = ContractionShape(
     (Dim(3, 20, 16, 20),), (Dim(5, 4, 0, 4),), (Dim(4, 0, 1, 1),), (Dim(4, 1, 4, 0),)
 )
@@ -69,7 +76,7 @@ BATCH = ContractionShape(
 
 @pytest.mark.drawn(4)
 @pytest.mark.parametrize("algebra", [TIMES, MIN_PLUS, replace(TIMES, initial=Initial.OUT)])
-@pytest.mark.parametrize("shape", [MATRICES, TENSORS, BATCH])
+@pytest.mark.parametrize("shape", [MATRICES, TENSORS, BATCH, LOOPS])
 @pytest.mark.parametrize(
     "change",
     [
@@ -78,12 +85,13 @@ BATCH = ContractionShape(
         {"slices": 4, "stages": 3},
         {"left_along_p": False, "right_along_p": True},
         {"stages": 3, "strided": ""},
+        {"strided": "division"},
+        {"strided": "division", "stages": 3, "slices": 2},
     ],
 )
 def test_tiles(shape: ContractionShape, algebra: Algebra, change: dict[str, int]) -> None:
     variant = replace(BASE, **change)
-    strided = "".join(n for n, d in zip("gijp", shape.bundles, strict=True) if len(d) <= 1)
-    variant = replace(variant, strided=change.get("strided", strided))
+    variant = replace(variant, strided=without_tables(shape, change.get("strided", "strides")))
     kernel = GridKernel(algebra, variant)
     if 4 * variant.depth % variant.threads:
         variant = replace(variant, depth=8)
@@ -100,9 +108,18 @@ def test_tiles(shape: ContractionShape, algebra: Algebra, change: dict[str, int]
     assert out.tolist() == expected.tolist()
 
 
-@pytest.mark.parametrize("shape", [MATRICES, TENSORS])
-def test_parts_of_the_reduction(shape: ContractionShape) -> None:
-    strided = "".join(n for n, d in zip("gijp", shape.bundles, strict=True) if len(d) <= 1)
+def without_tables(shape: ContractionShape, places: str) -> str:
+    """The bundles without tables: those of one loop, or by division all of them."""
+    if not places:
+        return ""
+    counts = [(name, max(1, len(d))) for name, d in zip("gijp", shape.bundles, strict=True)]
+    return "".join(name * n for name, n in counts if n == 1 or places == "division")
+
+
+@pytest.mark.parametrize("places", ["strides", "division"])
+@pytest.mark.parametrize("shape", [MATRICES, TENSORS, LOOPS])
+def test_parts_of_the_reduction(shape: ContractionShape, places: str) -> None:
+    strided = without_tables(shape, places)
     kernel = GridKernel(TIMES, replace(BASE, strided=strided, is_split=True))
     left, right, out = operands(shape)
     expected = wanted(shape, TIMES, (left, right, out))

@@ -192,7 +192,7 @@ def test_several_slices() -> None:
 JOINED = GridVariant(8, 16, 4, 4, 4, True, False, piece=2, warp_rows=2, slices=2)
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize(
     ("changed", "size"),
     combined(
@@ -237,6 +237,7 @@ def test_tables_that_are_read_once_for_a_tile(changed: dict[str, int]) -> None:
 TURNED = GridVariant(32, 32, 16, 4, 8, True, True, left_width=4, right_width=4, slices=2)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("changed", "lanes"),
     drawn(
@@ -318,7 +319,7 @@ def test_matrix_unit(along: tuple[bool, bool], stages: int, size: tuple[int, int
     check(replace(MMA, left_along_p=left, right_along_p=right, stages=stages), REALS, size)
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize(
     "changed",
     [
@@ -347,7 +348,7 @@ ENDS = (
 )
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("changed", ENDS, ids=str)
 def test_ends_that_compute_places_anew(changed: dict[str, Any]) -> None:
     """The result is the same; what the end needs is written once more, from copies of its own."""

@@ -53,7 +53,7 @@ PRODUCTS = {
 }
 
 
-@pytest.mark.drawn(4)
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize("value", PRODUCTS)
 @pytest.mark.parametrize("blocks", [(8, 8, 8), (2, 4, 4)], ids=["one block", "several"])
 def test_operands_that_stay(value: str, blocks: tuple[int, ...]) -> None:

@@ -64,6 +64,7 @@ SIGNS = """void f(int n, int m, int x[n][m], int s[n])
 
 
 @needs_cc
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("machine", ["sapphirerapids", "neoverse-n1"])
 def test_the_same_sums(machine: str, tmp_path: Path) -> None:
     (tmp_path / "f.c").write_text(SIGNS, encoding="utf-8")

@@ -145,6 +145,7 @@ def text_of(source: str, machine: str) -> str:
 
 
 @needs_cc
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("machine", ["sapphirerapids", "neoverse-n1"])
 def test_reflection_coefficients(machine: str, tmp_path: Path) -> None:
     """The recursion of Levinson and Durbin, as linear prediction writes it."""

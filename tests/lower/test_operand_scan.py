@@ -102,7 +102,7 @@ def assert_equal_bits(found: np.ndarray, right: np.ndarray) -> None:
     np.testing.assert_array_equal(np.signbit(found)[numbers], np.signbit(right)[numbers])
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize(("pair", "parallel"), combined(PAIRS, ["none", "i"], one_in=2))
 def test_every_number_comes_out_as_by_exact_operators(pair: tuple[str, str], parallel: str) -> None:
     kernel = guarded(pair, "float32" if pair[0] == "min" else "float64", parallel)
@@ -111,7 +111,7 @@ def test_every_number_comes_out_as_by_exact_operators(pair: tuple[str, str], par
     )
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize(("pair", "parallel"), combined(PAIRS, ["none", "i"], one_in=2))
 def test_old_elements_may_be_anything(pair: tuple[str, str], parallel: str) -> None:
     """Sums of the quick operators are joined to out by the exact ones, block by block of steps."""
@@ -176,7 +176,7 @@ def integers(kernel: ContractionKernel, case: str, seed: int) -> Made:
     return made
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(5)
 @pytest.mark.parametrize(
     ("dtype", "pair", "team"),
     combined(INTEGERS, SUMS, [("none", Broadcast.LOAD), ("i", Broadcast.REPLICATED)], one_in=3),

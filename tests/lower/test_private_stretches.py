@@ -88,7 +88,7 @@ def test_loops_that_allocate_arrays_stay_one() -> None:
     assert sum(isinstance(s, For) and s.var == "i" for s in statements(nest.body)) == 1
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("target", ["host", "openmp"])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_values_are_those_of_the_source(target: str, threads: int) -> None:

@@ -114,6 +114,7 @@ def test_branches_for_compilers_of_c(name: str) -> None:
 
 
 @needs_cc
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("name", "told"), [("two sums", "lw_any |="), ("both ends of a pair", "__asm__ volatile")]
 )

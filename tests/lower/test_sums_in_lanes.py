@@ -101,6 +101,7 @@ def test_machine_code(name: str) -> None:
         np.testing.assert_allclose(found, wanted, rtol=1e-13)
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("name", KEPT)
 def test_loops_that_stay(name: str) -> None:
     nest = nest_of(KEPT[name])

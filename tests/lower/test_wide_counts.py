@@ -109,6 +109,7 @@ def test_told_where_no_step_is_taken(kind: str, machine: str, is_told: bool) -> 
 
 
 @needs_cc
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("kind", ["double", "long"])
 def test_the_same_counts(kind: str, tmp_path: Path) -> None:
     source = BACKWARDS.replace("TYPE", kind)

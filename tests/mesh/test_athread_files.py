@@ -102,6 +102,7 @@ def gemm(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @needs_compiler
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("name", drawn(NAMES, 11, 1))
 def test_kernels_run_on_cores(name: str, tmp_path: Path) -> None:
     run = library(files(tmp_path, name), name, "-DLW_LEAST_WORK=0")
@@ -111,6 +112,7 @@ def test_kernels_run_on_cores(name: str, tmp_path: Path) -> None:
 
 
 @needs_compiler
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("name", drawn(OTHERS, 3))
 def test_other_programs_run_on_cores(name: str, tmp_path: Path) -> None:
     run = library(files(tmp_path, name), name, "-DLW_LEAST_WORK=0")
@@ -120,6 +122,7 @@ def test_other_programs_run_on_cores(name: str, tmp_path: Path) -> None:
 
 
 @needs_compiler
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("size", drawn([3, 20, 70], 2))
 def test_constant_extents_may_have_one_tile(size: int, tmp_path: Path) -> None:
     kernel = KERNELS["gemm"]
@@ -155,10 +158,10 @@ def test_shapes(shape: str, tmp_path: Path) -> None:
 
 @needs_compiler
 def test_the_newer_generation(tmp_path: Path) -> None:
-    out = files(tmp_path, "syrk", "--machine", "sw26010pro")
+    out = files(tmp_path, "mvt", "--machine", "sw26010pro")
     assert "-DLW_ATHREAD_PRO" in (out / "Makefile").read_text(encoding="utf-8")
-    run = library(out, "syrk", "-DLW_LEAST_WORK=0", "-DLW_ATHREAD_PRO")
-    check(run, "syrk", 67)
+    run = library(out, "mvt", "-DLW_LEAST_WORK=0", "-DLW_ATHREAD_PRO")
+    check(run, "mvt", 67)
 
 
 @needs_compiler

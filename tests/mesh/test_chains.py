@@ -70,6 +70,7 @@ def test_what_nobody_reads_is_not_moved() -> None:
     assert names(guards[0].cond) >= {"nr", "nq"}
 
 
+@pytest.mark.only_in_all("the loops of tests/mesh/test_overlap_boxes.py on the emulator once more")
 @pytest.mark.skipif(system_compiler() is None, reason="there is no C compiler")
 @pytest.mark.parametrize("machine", drawn(["sw26010", "sw26010pro", "small"], 3))
 def test_doitgen_on_the_emulator(machine: str, tmp_path: Path) -> None:
@@ -158,6 +159,7 @@ def _tensor_steps(window: int) -> tuple[Step, ...]:
     )
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("window", [6, 3, 2] if in_all() else [6, 2])
 def test_boxes_of_all_cores(window: int) -> None:
     inner = "l_t_2" if window < 6 else "l_t"

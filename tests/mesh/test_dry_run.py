@@ -105,7 +105,7 @@ def requests(teams: tuple[TeamRun, ...]) -> Counter[tuple[int, DmaRequest]]:
 
 
 @needs_compiler
-@pytest.mark.drawn(9)
+@pytest.mark.drawn(18)
 @pytest.mark.parametrize(("name", "reassoc"), RUNS)
 def test_requests_are_those_of_an_emulated_run(name: str, reassoc: bool, tmp_path: Path) -> None:
     given = sizes(name, 150 if reassoc else 50)
@@ -142,6 +142,7 @@ int main(void) { convolve(); return 0; }
 """
 
 
+@pytest.mark.only_in_all("the requests of one more emulated run")
 @needs_compiler
 def test_requests_of_boxes_of_four_dimensions(tmp_path: Path) -> None:
     """Whole windows of weights lie one behind another: a request for each box of them."""
@@ -195,7 +196,7 @@ def _written_out(team: TeamRun) -> TeamRun:
     return TeamRun(team.place, {core: tuple(flat(events)) for core, events in team.cores.items()})
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("name", ["gemm", "syrk", "doitgen", "jacobi-2d"])
 def test_repetitions_that_are_counted_take_the_time_of_those_that_are_played(name: str) -> None:
     given = {word: 8 if "step" in word else value for word, value in sizes(name, 130).items()}
@@ -215,6 +216,7 @@ def _part(work: float) -> Repeated:
     return Repeated(400, (wait, ask))
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("work", [10.0, 30_000.0, 70_000.0])
 def test_cores_of_different_pace_are_counted_well(work: float) -> None:
     parts = {core: (_part(work * (1 + core % 5 / 40)),) for core in range(64)}

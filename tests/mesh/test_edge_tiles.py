@@ -50,12 +50,14 @@ def nest_of(name: str) -> LoopNest:
     return nest
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("name", drawn(TRIANGLES, 4))
 def test_triangles(name: str) -> None:
     sizes = [{"n": n} for n in drawn([0, 1, 5, 13, 19, 30], 3)]
     assert check_translation(triangle(name), nest_of(name), sizes) == ()
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("name", ["lower", "upper"])
 def test_rows_store_their_own_part(name: str) -> None:
     """Through memory of the core: a vector would change elements beyond the end of its row."""

@@ -52,6 +52,7 @@ def passes(schedule: Schedule) -> list[set[str]]:
     return [set(band.statements) for band in bands(nodes_of(schedule)) if band.loop in loops]
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(("name", "reassoc"), combined(NAMES, [False, True], one_in=5))
 def test_passes_compute_what_they_say(name: str, reassoc: bool) -> None:
     wanted = source(name, reassoc=reassoc)
@@ -181,6 +182,7 @@ def test_triangles_and_single_nests_of_matrices_are_no_passes() -> None:
     assert not any(band.loop.endswith("_s") for band in bands(nodes_of(schedule)))
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("seed", range(400) if HUNTS else range(3 if in_all() else 2))
 def test_random_nests(seed: int) -> None:
     wanted = random_nests(seed)

@@ -65,6 +65,7 @@ def lowered(name: str) -> LoopNest:
     return nest
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("name", drawn(NAMES, 6))
 def test_kernels_compute_what_they_say(name: str) -> None:
     wanted = source(name)
@@ -92,6 +93,7 @@ def test_gets_of_what_a_core_has_put_come_after_puts() -> None:
     assert copies_after_puts("gemm") == 0
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("name", drawn(NAMES, 6, 3))
 def test_boxes_fit_and_take_all_accesses(name: str) -> None:
     schedule = planned(name)

@@ -157,6 +157,7 @@ def test_results_to_the_bit(
 
 
 @needs_compiler
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("machine", drawn(["sw26010", "sw26010pro"], 2))
 @pytest.mark.parametrize("sizes", drawn(ROWS, 1))
 def test_rows_that_are_read_before_they_are_put(

@@ -80,6 +80,7 @@ def test_on_the_other_side_too() -> None:
     assert "for A_part_0 in range(" not in text
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(
     "term",
     [

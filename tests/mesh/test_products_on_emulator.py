@@ -84,7 +84,9 @@ def emulated(
     return run, found, {key: wanted[key] for key in arrays}
 
 
+@pytest.mark.only_in_all("more products than test_parts_of_panels_are_brought_in_once compares")
 @needs_compiler
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(("name", "machine", "extents"), drawn(CASES, 5))
 def test_results_to_the_bit(
     name: str, machine: str, extents: tuple[int, ...], tmp_path: Path

@@ -21,6 +21,7 @@ from loopwright.frontends.extract import program_of
 from loopwright.ir import interpret_nest as interpreter
 from loopwright.ir.loops import Copy, LoopNest, Stmt
 from loopwright.ir.program import Program
+from loopwright.ir.schedule import Schedule
 from loopwright.ir.visit import rebuild
 from loopwright.lower.mesh_nests import put_order
 from loopwright.lower.passes import lower_schedule
@@ -110,8 +111,13 @@ def source(name: str) -> Program:
 
 
 @cache
+def planned(name: str) -> Schedule:
+    return mesh_planner(source(name), SMALL)[1]
+
+
+@cache
 def lowered(name: str) -> LoopNest:
-    return lower_schedule(mesh_planner(source(name), SMALL)[1])
+    return lower_schedule(planned(name))
 
 
 def run(wanted: Program, nest: LoopNest, monkeypatch: pytest.MonkeyPatch) -> Order:
@@ -121,6 +127,7 @@ def run(wanted: Program, nest: LoopNest, monkeypatch: pytest.MonkeyPatch) -> Ord
     return order
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("name", drawn(NAMES, 7))
 def test_gets_come_after_puts(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert run(source(name), lowered(name), monkeypatch).early == []
@@ -153,7 +160,7 @@ def test_one_box_of_a_mapped_iteration_needs_no_barrier(monkeypatch: pytest.Monk
 
     All boxes of nasty_branches are of mapped loops, b of j_5 in many pieces.
     """
-    schedule = mesh_planner(source("nasty_branches"), MACHINE)[1]
+    schedule = planned("nasty_branches")
     assert any(box.is_put_back and box.is_brought_in for box in schedule.boxes)
     monkeypatch.setattr(put_order, "_QUOTA", 1)
     late = [box for box in schedule.boxes if put_order.comes_after_puts(schedule, box)]

@@ -73,6 +73,7 @@ def assert_right(source: Program, schedule: Schedule) -> None:
     assert check_translation(source, nest, sizes) == ()
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     "source",
     [triangle(), triangle("n - 1 - i", "0", "n - 1 - i")],

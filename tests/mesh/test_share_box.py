@@ -121,7 +121,7 @@ CASES: dict[str, tuple[Program, tuple[Step, ...]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("name", drawn(CASES, 2))
 def test_nests_compute_what_programs_say(name: str) -> None:
     source, steps = CASES[name]

@@ -108,7 +108,7 @@ def scheduled(name: str) -> Schedule:
     return apply_plan(source, steps)
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("name", drawn(CASES, 2))
 def test_cores_compute_what_the_program_says(name: str) -> None:
     source, steps = CASES[name]

@@ -50,6 +50,7 @@ def differences(wanted: Program, step: StreamTime, sizes: list[dict[str, int]]) 
     return check_translation(wanted, nest, sizes)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("name", "steps", "cut"),
     drawn([(n, t, c) for n in SPACE for t in (1, 2, 3) for c in ((3, 4, 3), (9, 2, 7))], 11, 3),
@@ -60,6 +61,7 @@ def test_in_space(name: str, steps: int, cut: tuple[int, ...]) -> None:
     assert differences(SPACE[name], StreamTime(steps, cut, 2, 2), known) == ()
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(
     ("name", "steps", "cut"),
     drawn([(n, t, c) for n in PLANE for t in (1, 3) for c in ((4, 3), (20, 5))], 5),

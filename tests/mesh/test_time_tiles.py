@@ -30,7 +30,7 @@ from mesh.dma_bytes import dma_bytes
 from programs import Do, For, program
 
 MACHINE = load_mesh("sw26010")
-SIZES = {"jacobi-1d": (7,), "jacobi-2d": (5, 4), "heat-3d": (4, 5, 4), "fdtd-2d": (4, 5)}
+SIZES = {"jacobi-2d": (5, 4), "jacobi-1d": (7,), "heat-3d": (4, 5, 4), "fdtd-2d": (4, 5)}
 
 
 @cache
@@ -62,6 +62,7 @@ def stencil(value: str, *, target: str = "B[i]", first: str = "2", stop: str = "
 ONE_SIDED = stencil("A[i - 2] + c[i + 1] * p[t]")
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("name", "steps"), drawn([(name, steps) for name in SIZES for steps in (1, 2)], 3)
 )

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from drawn import HUNTS
+from drawn import HUNTS, in_all
 from loopwright.runtime.disk_cache import DiskCache, Entry
 from needed_tools import NO_COMPILER, has_compiler
 from outside.campaigns.campaign import (
@@ -36,7 +36,7 @@ from outside.campaigns.campaign import (
 from outside.campaigns.failing_resources import PRIMITIVES, failing
 from outside.campaigns.operator_forms import FORMS, boundary_values
 from outside.campaigns.reader_texts import READERS, corpus
-from outside.campaigns.soak import MAKERS, Tally, run_all
+from outside.campaigns.soak import MAKERS, Tally, refused_shares, run_all
 
 SEED = int(os.environ.get("SOAK_SEED", "1"))
 # Campaign -> groups of cases, and cases of a group: a group is a test, so that workers share them.
@@ -49,7 +49,9 @@ CASES = {
     "mesh_programs": (1, 2),
     "path_problems": (1, 8),
     "scalar_programs": (1, 24),
+    "tiled_nests": (1, 8),
     "pointer_programs": (1, 4),
+    "numpy_functions": (1, 30),
     "operator_types": (1, 6),
     "c_types": (1, 6),
     "c_texts": (1, 4),
@@ -61,6 +63,8 @@ CASES = {
     "market_texts": (1, 20),
     "frostt_texts": (1, 20),
 }
+if not in_all():
+    CASES |= {"einsums": (1, 16), "sparse_formats": (1, 4), "scalar_programs": (1, 12)}
 if HUNTS:
     CASES = {name: (20 * groups, cases) for name, (groups, cases) in CASES.items()}
 GROUPS = [(name, group) for name, (groups, _) in CASES.items() for group in range(groups)]
@@ -208,6 +212,13 @@ def test_a_fault_that_does_not_repeat_is_told() -> None:
     once = judge(counting(most=5), {"numbers": [9]})
     case, _, repeats = shrunk(counting(most=20), {"numbers": [9]}, once)
     assert (case, repeats) == ({"numbers": [9]}, False)
+
+
+def test_the_share_of_refused_cases_is_reported() -> None:
+    tally = Tally()
+    for outcome, count in (("right", 5), ("refused", 3), ("fault", 2), ("unjudged", 7)):
+        tally.outcomes[f"numpy_functions: {outcome}"] += count
+    assert refused_shares(tally) == ["numpy_functions: 30.0% of the cases are refused"]
 
 
 @pytest.mark.parametrize("name", MAKERS)

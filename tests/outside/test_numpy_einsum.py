@@ -38,7 +38,7 @@ GROUPS = {
     "sums": (" or ".join(f"sums_{dtype}" for dtype in SUMMED), 2000),
     "all but sums": ("not einsum_sums", 450)
     if RUNS_ALL
-    else (f"not (einsum_sums or {_MANY} or ({_PATHS}))", 200),
+    else (f"not (einsum_sums or {_MANY} or edge_cases or fixedstride or ({_PATHS}))", 100),
 }
 
 

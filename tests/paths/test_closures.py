@@ -62,7 +62,7 @@ def test_a_users_semiring() -> None:
     np.testing.assert_array_equal(lw.paths.closure(given, ring), lw.paths.widest(given))
 
 
-@pytest.mark.parametrize("size", [6, 200])
+@pytest.mark.parametrize("size", [6, 90])
 def test_negative_cycles_are_named(size: int) -> None:
     rng = np.random.default_rng(size)
     weights = np.where(rng.random((size, size)) < 0.3, rng.integers(5, 9, (size, size)), np.inf)

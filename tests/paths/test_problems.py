@@ -67,6 +67,7 @@ def test_negative_edges_without_negative_cycles() -> None:
         np.testing.assert_array_equal(lw.paths.shortest(moved), brute_force("shortest", moved))
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("problem", ["longest", "least_reliable"])
 def test_walks_of_at_most_some_edges_on_any_graph(problem: str) -> None:
     rng = np.random.default_rng(11)
@@ -104,7 +105,7 @@ def test_reachability_of_booleans_and_integers() -> None:
         np.testing.assert_array_equal(lw.paths.reachability(weights, absent=np.inf), right)
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize(
     ("ring", "threads"), [("min_plus", 1), ("min_plus", 2), ("max_min", 1), ("max_times", 1)]
 )

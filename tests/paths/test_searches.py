@@ -140,7 +140,7 @@ def test_only_weights_that_are_no_better_than_one_are_searched() -> None:
     assert lw.paths.shortest(graph, sources=0).tolist() == [0, 1, 0]
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("predecessors", [False, True])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_memory_is_as_stated(dtype: str, predecessors: bool) -> None:

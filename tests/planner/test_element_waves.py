@@ -68,8 +68,8 @@ def expected(text: str, n: int, p: float, q: float, k: float, u, v) -> np.ndarra
     return v
 
 
-@pytest.mark.drawn(4)
-@pytest.mark.parametrize("n", [1, 2, 511, 1025, 6001])
+@pytest.mark.drawn(5)
+@pytest.mark.parametrize("n", [511, 6001, 1, 2, 1025])
 @pytest.mark.parametrize("text", [PUT, PLAIN], ids=["put", "plain"])
 def test_machine_code_of_lattices(text: str, n: int) -> None:
     """Halves of numbers are exact, so that a sum of two products rounds once in NumPy too."""

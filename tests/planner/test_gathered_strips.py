@@ -55,7 +55,8 @@ def test_short_loops_inside_are_left_to_others() -> None:
 IMAGE = {"x": "in float64 [n, w]", "h": "in float64 [m, m]", "y": "inout float64 [n + m, w + m]"}
 
 
-@pytest.mark.parametrize("taps_along", ["m", 15, 7])
+@pytest.mark.drawn(3)
+@pytest.mark.parametrize("taps_along", [7, "m", 15])
 def test_rows_are_gathered_in_strips_of_a_few(taps_along: Bound) -> None:
     """Of a picture too, whose rows L1 holds few of, also for few taps."""
     body = Do("y[i + p, j + q]", "y[i + p, j + q] + x[i, j] * h[p, q]")

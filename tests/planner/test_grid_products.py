@@ -13,15 +13,17 @@ from drawn import drawn
 from loopwright.backends.c_text.c_dialect import CUDA
 from loopwright.backends.device_text.device_module import emit_kernels
 from loopwright.diagnostics import UsageError
-from loopwright.ir.contraction_shape import ContractionShape, Dim
+from loopwright.ir.contraction_shape import MOST_TABLE_BYTES, ContractionShape, Dim
 from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.grid_kernel import ElementsVariant, GridKernel, GridVariant
 from loopwright.ir.kernel_variant import Algebra, Initial
+from loopwright.lower.grid_nests.grid_launch import product_launch
 from loopwright.lower.grid_nests.grid_product import lower_grid_product
 from loopwright.lower.grid_nests.split_kernels import split_kernels
 from loopwright.machines.load_gpu import load_gpu
 from loopwright.planner.grid_plans.given_grid import given_grid_choice, grid_plan_of
 from loopwright.planner.grid_plans.grid_products import GridChoice, choose_grid
+from loopwright.transform.plan import Plan
 
 MACHINE = load_gpu("sm_90")
 
@@ -164,6 +166,51 @@ def test_wide_offsets() -> None:
     assert "i" not in variant.strided
 
 
+@pytest.mark.parametrize("steps", [64, 1 << 12])
+def test_tables_have_a_limit(steps: int) -> None:
+    """Rows beyond it are counted by division; steps of tiles that are alike need few entries."""
+
+    def shape(rows: int) -> ContractionShape:
+        i = (Dim(rows, steps, 0, 1 << 20), Dim(1 << 10, steps * rows, 0, 512))
+        p = (Dim(steps // 32, 32, 512, 0), Dim(32, 1, 512 * steps // 32, 0))
+        return ContractionShape((), i, (Dim(512, 0, 1, 1),), p)
+
+    def variant(rows: int) -> GridVariant:
+        found = chosen(shape(rows))
+        assert isinstance(found.kernel.variant, GridVariant)
+        launch = product_launch(found.kernel, found.shape)
+        assert launch.table.nbytes <= MOST_TABLE_BYTES
+        return found.kernel.variant
+
+    assert variant(1 << 9).strided == "gj"
+    assert variant(1 << 11).strided == "giij"
+    assert variant(1 << 20).strided == "giij"
+
+
+def test_a_plan_whose_tables_are_too_large() -> None:
+    def shape(rows: int) -> ContractionShape:
+        i = (Dim(rows, 64, 0, 1 << 23), Dim(1 << 10, 64 * rows, 0, 512))
+        return ContractionShape((), i, (Dim(512, 0, 1, 1),), (Dim(64, 1, 512, 0),))
+
+    given = algebra("float32"), MACHINE, (16, 16, 16)
+    plan = grid_plan_of(chosen(shape(1 << 9)))
+    with pytest.raises(UsageError) as error:
+        given_grid_choice(plan, shape(1 << 20), *given)
+    assert str(error.value) == (
+        "the plan does not fit this call\n"
+        "note: found offset tables of i take 17,179,869,184 bytes, at most 16,777,216 are "
+        "allocated\n"
+        "try: a plan made for it"
+    )
+    divided = grid_plan_of(chosen(shape(1 << 20)))
+    assert Plan.loads(divided.dumps()) == divided
+    given_grid_choice(divided, shape(1 << 19), *given)
+    loops = "bundle i is counted by division as 2 loops, here it has 3"
+    i = (Dim(3, 1 << 30, 0, 1 << 40), *shape(1 << 20).i)
+    with pytest.raises(UsageError, match=loops):
+        given_grid_choice(divided, replace(shape(1 << 20), i=i), *given)
+
+
 KINDS = (
     ("float32", "add", "mul"),
     ("float64", "add", "mul"),
@@ -176,6 +223,7 @@ KINDS = (
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no nvcc")
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("arch", "kind"), drawn([("sm_80", KINDS[0]), *(("sm_90", kind) for kind in KINDS)], 4)
 )

@@ -101,7 +101,7 @@ def test_results_are_those_of_the_source() -> None:
                 d,
                 threads,
             )
-        if in_all() or n > 131:  # a call plans anew for small sizes
+        if in_all() or n > 5000:  # a call plans anew for small sizes
             results = [array.copy() for array in given]
             code(e, n, d, *results)
             assert all(map(np.array_equal, results, wanted)), (n, d, "machine code")

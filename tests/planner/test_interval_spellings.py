@@ -87,7 +87,7 @@ def text_of(name: str, loops: str) -> str:
     return BEGIN.format(type=kind) + loops.format(body=body) + END
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("name", ["folded", "one by one", "weighted", "named"])
 def test_diagonals_become_rows(name: str) -> None:
     region = read_c(text_of(name, DIAGONALS)).regions[0]
@@ -115,7 +115,7 @@ def test_scalars_that_gather_from_elsewhere_stay() -> None:
 
 
 @needs_cc
-@pytest.mark.drawn(10)
+@pytest.mark.drawn(20)
 @pytest.mark.parametrize("machine", ["cascadelake", "neoverse-n1"])
 @pytest.mark.parametrize(("number", "name", "loops"), [(k, *case) for k, case in enumerate(CASES)])
 def test_numbers(number: int, name: str, loops: str, machine: str) -> None:
@@ -138,7 +138,7 @@ def test_numbers(number: int, name: str, loops: str, machine: str) -> None:
         results = [x.copy() for _ in (plain, *quick)]
         for function, into in zip((plain, *quick), results, strict=True):
             function(n, *(ctypes.c_void_p(a.ctypes.data) for a in (into, w)))
-        if in_all() or n > 13:  # a call plans anew for small sizes
+        if in_all() or n > 64:  # a call plans anew for small sizes
             code(n, x, w)
             results.append(x)
         for found in results[1:]:

@@ -71,7 +71,7 @@ def compiled() -> tuple[Any, Any]:
 
 
 @pytest.mark.drawn(4)
-@pytest.mark.parametrize("sizes", [(0, 3, 2), (1, 1, 1), (3, 7, 5), (2, 13, 0), (2, 16, 11)])
+@pytest.mark.parametrize("sizes", [(3, 7, 5), (0, 3, 2), (1, 1, 1), (2, 13, 0), (2, 16, 11)])
 def test_sums_keep_their_order(sizes: tuple[int, int, int]) -> None:
     heads, rows, columns = sizes
     random = np.random.default_rng(1)

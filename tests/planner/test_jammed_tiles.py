@@ -107,6 +107,7 @@ def test_machine_code_takes_rows_as_they_are() -> None:
     assert not any(isinstance(step, UnrollAndJam) for step in plan)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("is_text", [True, False])
 def test_waves_without_rows_beside_each_other_come_before_one_thread(is_text: bool) -> None:
     """Four rows at a time would take one thread four times as long, and two of them twice."""
@@ -137,7 +138,7 @@ def test_lanes_are_shared() -> None:
 
 @needs_cc
 @pytest.mark.skipif(not has_openmp(), reason="the compiler has no OpenMP")
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize("is_text", [True, False])
 @pytest.mark.parametrize("text", TYPES)
 def test_results_are_those_of_the_source(text: str, *, is_text: bool) -> None:

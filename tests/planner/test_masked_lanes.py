@@ -77,6 +77,7 @@ def lanes(steps: object) -> list[OuterVectors]:
     return [step for step in steps if isinstance(step, OuterVectors)]  # type: ignore[attr-defined]
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("kind", ["float", "double"])
 @pytest.mark.parametrize("name", ["neoverse-n1", "skylake-avx512"])
 def test_conditions_and_counts_are_lanes(name: str, kind: str) -> None:
@@ -91,6 +92,7 @@ def test_integers_that_are_wider_have_no_lanes_beside() -> None:
     assert not lanes(default_plan(program(text), machine("skylake-avx512"))[0])
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("text", [False, True])
 def test_lanes_of_many_statements_are_tried_first(text: bool) -> None:
     chosen = choose_plan(program(MANY), machine("skylake-avx512"), 1, text=text)

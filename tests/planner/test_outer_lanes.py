@@ -122,6 +122,7 @@ void best(int n, int gain[n], int before[n], int after[n]) {
 """
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("name", ["neoverse-n1", "skylake-avx512"])
 @pytest.mark.parametrize(("text", "loop", "bits"), [(TAPS, "x", 8), (BEST, "c", 32)])
 def test_integers_are_lanes_too(text: str, loop: str, bits: int, name: str) -> None:
@@ -198,6 +199,7 @@ SHORT: dict[str, object] = {"n": 700, "m": 9, "y": 708}
 UNKNOWN: dict[str, object] = {"n": "n", "m": "m", "y": "n + m - 1"}
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("sizes", "spelling"), [(SHORT, SCALAR), (SHORT, ELEMENT), (UNKNOWN, SCALAR)]
 )
@@ -295,6 +297,7 @@ def test_strips_of_lanes_go_around_the_sum_for_threads(columns: int, size: int) 
         assert schedule.mark(f"{vectors.loop}_t") is Mark.PARALLEL
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("length", [64, 128, 256])
 @pytest.mark.parametrize("name", ["neoverse-n1", "sapphirerapids"])
 def test_local_arrays_of_lanes_have_room(name: str, length: int) -> None:

@@ -88,6 +88,7 @@ def test_nothing_is_split_in_vain(text: str) -> None:
     assert split(text, parallel=True).steps == []
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("text", [RELAX, PATHS])
 def test_the_price_of_a_loop_that_compilers_keep_in_order(text: str, threads: int) -> None:

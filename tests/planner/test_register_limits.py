@@ -52,7 +52,7 @@ for (int i = 0; i < n; i++) for (int j = 0; j < n; j++)
 #pragma endscop
 }
 """
-SOURCES = {"paths": PATHS, "product": PRODUCT, "sweep": SWEEP}
+SOURCES = {"product": PRODUCT, "paths": PATHS, "sweep": SWEEP}
 SM_90 = load_gpu("sm_90")
 
 
@@ -77,7 +77,7 @@ def arrays(name: str, n: int) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.skipif(not has_compiler(), reason="there is no C++ compiler")
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("name", SOURCES)
 def test_results_without_privatisation_are_equal(name: str) -> None:
     n = 70 if name == "paths" else 37  # of paths more than a panel
@@ -190,7 +190,7 @@ def test_tiles_keep_to_the_cap() -> None:
     assert tile_of("product", 32) is None
 
 
-CAPS = (("paths", 96), ("paths", 64), ("product", 128), ("product", 64), ("sweep", 80))
+CAPS = (("product", 64), ("product", 128), ("paths", 96), ("paths", 64), ("sweep", 80))
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no nvcc")

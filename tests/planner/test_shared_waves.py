@@ -155,6 +155,7 @@ def test_where_threads_share_waves(text: str, is_taken: bool) -> None:
     assert any(isinstance(step, Parallel) for step in steps) == is_taken
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("is_text", [False, True])
 def test_shared_waves_are_chosen(is_text: bool) -> None:
     """They have no price of their own, and take at least a share of the time of one thread."""

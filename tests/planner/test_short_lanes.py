@@ -65,17 +65,20 @@ def lanes(text: str, name: str) -> list[tuple[str, int]]:
     return [(step.loop, step.lanes) for step in plan if isinstance(step, OuterVectors)]
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("name", ["zen3", "skylake-avx512"])
 def test_a_vector_or_two_of_targets(name: str) -> None:
     assert lanes(LEAVES.format(few=16), name) == [("t", machine(name).lanes(32))]
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(("name", "few"), [("zen3", 12), ("zen3", 20), ("skylake-avx512", 12)])
 def test_narrower_vectors_leave_no_target_over(name: str, few: int) -> None:
     assert lanes(LEAVES.format(few=few), name) == [("t", 4)]
     assert lanes(LEAVES.format(few=8), name) == [("t", 8)]
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(("few", "wide"), [(8, 8), (12, 4)])
 def test_points_of_a_cell(few: int, wide: int) -> None:
     assert lanes(CELLS.format(few=few, reach=4), "skylake-avx512") == [("a", wide)]
@@ -109,6 +112,7 @@ def test_bits_of_leaves(few: int) -> None:
             np.testing.assert_array_equal(hits, is_near.sum(axis=2))
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("few", [8, 12])
 def test_bits_of_cells(few: int) -> None:
     """The plan and the order of the source agree to the bit."""

@@ -104,6 +104,7 @@ def steps(text: str, *, parallel: bool = True) -> tuple[Step, ...]:
     return tuple(plan)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("parallel", [False, True])
 def test_a_window_is_unrolled_into_the_loop_around_it(parallel: bool) -> None:
     found = steps(WINDOW, parallel=parallel)
@@ -181,7 +182,8 @@ def test_a_loop_that_moves_on_is_no_loop_of_passes() -> None:
     assert not any(isinstance(step, Skew) for step in steps(ELEMENTS))
 
 
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.drawn(2)
+@pytest.mark.parametrize("threads", [2, 1])
 def test_results(threads: int) -> None:
     texts = {"window": WINDOW, "shared": SHARED, "moving": MOVING, "colours": COLOURS}
     code = {name: lw.compile(text, threads=threads)[name] for name, text in texts.items()}
@@ -218,6 +220,7 @@ def check_results(code: dict[str, Any], n: int, m: int) -> None:
     assert np.array_equal(colours, np.trunc(sums / 7).astype(np.int64).astype(np.uint8))
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(("wide", "is_taken"), [(8, True), (4, True), (7, False), (3, False)])
 def test_loops_that_fill_vectors_need_not_be_long(wide: int, is_taken: bool) -> None:
     (program,) = parse_c(BLOCKS.format(wide=wide))

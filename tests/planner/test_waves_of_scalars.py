@@ -32,7 +32,8 @@ void step(int steps, double h[{n}][{n}], double q[{n}][{n}], double f[{n}][{n}])
 """
 
 
-@pytest.mark.parametrize(("n", "threads", "is_taken"), [(900, 1, 1), (900, 2, 1), (2000, 2, 1)])
+@pytest.mark.drawn(3)
+@pytest.mark.parametrize(("n", "threads", "is_taken"), [(900, 2, 1), (900, 1, 1), (2000, 2, 1)])
 def test_waves_on_one_thread_and_two(n: int, threads: int, is_taken: int) -> None:
     (program,) = lw.parse_c(FLUXES.format(n=n).encode())
     plan, _ = default_plan(program, N1, parallel=threads > 1)

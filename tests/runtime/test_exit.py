@@ -110,6 +110,7 @@ ENDS = {"end": "", "exit": "sys.exit(0)\n"}
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="the system tells no threads")
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("case", CASES)
 def test_exit_with_threads_at_work(case: str, end: str, tmp_path: Path) -> None:

@@ -242,6 +242,7 @@ def products(size: int, threads: int, seed: int) -> bool:
     return np.array_equal(lw.einsum("ij,jk->ik", a, b, threads=threads), a @ b)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("size", [64, 200, 350])
 def test_products_of_more_threads_than_processors(size: int) -> None:
     assert all(products(size, threads, size) for threads in (MANY, 4, MANY))

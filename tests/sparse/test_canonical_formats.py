@@ -117,7 +117,7 @@ def test_kernels_of_twins_are_the_same_loops(name: str) -> None:
     assert np.array_equal(one.run(), two.run())
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(9)
 @pytest.mark.parametrize("name", drawn(MATRICES, 2, first=1))
 def test_nothing_is_looked_at_by_hand(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither entries nor promises of a twin are gone through by NumPy."""

@@ -111,6 +111,7 @@ def has_room(matrix: "sparse.csr_array", format: str) -> bool:
     return places <= _MOST_PLACES * matrix.nnz
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("name", drawn(BANDED, 2))
 def test_diagonals(matrices: Path, name: str) -> None:
     tensor = found(matrices, name)

@@ -60,6 +60,7 @@ def test_formats_that_scipy_lacks_are_ours() -> None:
     assert result.format.name == "dcsr"
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("source", ["coo", "csr", "csc"])
 def test_repeated_entries_of_scipy(source: str) -> None:
     """Unsorted indices and repeated entries, as scipy allows them."""

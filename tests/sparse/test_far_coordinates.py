@@ -44,7 +44,7 @@ def pairs() -> list[tuple[tuple[int, int], str, str]]:
     ]
 
 
-@pytest.mark.drawn(20)
+@pytest.mark.drawn(30)
 @pytest.mark.parametrize(("shape", "source", "target"), pairs())
 def test_pairs(shape: tuple[int, int], source: str, target: str) -> None:
     same(far_tensor(shape), source, target)
@@ -60,6 +60,7 @@ def same(given: SparseTensor, source: str, target: str) -> None:
     assert entries_of(made) == sum_of_repeated(given)
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("name", ["bcsr(2,2)", "sell(2,4)", "dia"])
 def test_keys_of_blocks_and_lengths_are_sorted_by_digits(name: str) -> None:
     """No array has an element for each of 2^32 columns, where a format needs none."""

@@ -1,5 +1,6 @@
 """Every built-in format means what its slow builder stores, for all small patterns and others."""
 
+import gc
 import itertools
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from loopwright.diagnostics import UsageError
 from loopwright.sparse.format import Format, declare, index
 from loopwright.sparse.formats import BUILT_IN, find
+from loopwright.sparse.formats.canonical_formats import is_verified
 from loopwright.sparse.invariants import facts_of
 from loopwright.sparse.matrix_market import read
 from sparse_builders import build, of_dense
@@ -219,3 +221,17 @@ def test_faulty_declarations() -> None:
         index("g", "{[x] : 0<=x<NR}", "{[y] : 0<=y<NR}", dtype="uint8", pad=-1)
     with pytest.raises(UsageError, match="format a: the order names q, no coordinate and no size"):
         declare("a", MAP, ACCESS, f, places="NNZ", order=("i", "q"))
+
+
+def test_formats_that_are_not_used_any_more_go() -> None:
+    """Caches hold the latest: a format has hundreds of objects, 100 KB with what is derived."""
+
+    def alive() -> int:
+        gc.collect()
+        return sum(isinstance(found, Format) for found in gc.get_objects())
+
+    before = alive()
+    for rows in range(1, 21):
+        for columns in range(1, 5):
+            assert is_verified(find(f"bcsr({rows},{columns})"))
+    assert alive() - before <= 64

@@ -23,7 +23,7 @@ def matrix(rows: int = 7, columns: int = 9, seed: int = 1) -> np.ndarray:
     return random.integers(1, 9, (rows, columns)) * (random.random((rows, columns)) < 0.4) * 1.0
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(7)
 @pytest.mark.parametrize("source", SOURCES)
 def test_both_results_are_those_of_separate_calls(source: str) -> None:
     dense = matrix()

@@ -49,6 +49,7 @@ def test_statistics_are_what_one_counts(whole: np.ndarray[Any, Any]) -> None:
     assert found.is_symmetric == (square and bool(((whole != 0) == (whole != 0).T).all()))
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int8"])
 def test_predicted_sizes_are_those_of_the_arrays(dtype: str) -> None:
     whole = (np.random.default_rng(3).random((70, 45)) < 0.1).astype(dtype)

@@ -80,6 +80,7 @@ def test_loops_mean_the_same(name, rows, columns, seed):
     np.testing.assert_array_equal(meaning(nest, tensor, x), dense @ x)
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("name", ACROSS)
 def test_code_gives_the_bits_of_compressed_rows(name):
     dense = ragged(1003, 61, 5) * np.random.default_rng(6).random((1003, 61))
@@ -91,7 +92,7 @@ def test_code_gives_the_bits_of_compressed_rows(name):
         np.testing.assert_array_equal(spmv(tensor, x, threads=threads), expected)
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("ring", ["min_plus", "max_times", "or_and"])
 @pytest.mark.parametrize("name", ["ell(column)", "sell(8,64)"])
 def test_other_semirings(name, ring):

@@ -151,6 +151,7 @@ def test_the_sparse_operand_may_stand_anywhere(format: str) -> None:
     np.testing.assert_allclose(einsum("ii", tensor), np.trace(dense))
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("format", FORMATS_3D)
 def test_tensors(format: str) -> None:
     dense = pattern((4, 5, 6), 10, 0.2).astype(np.float64)
@@ -199,7 +200,7 @@ def test_repeated_entries_and_explicit_zeros() -> None:
         assert spmv(tensor, x, semiring="min_plus").tolist() == [12.0, 10.0, 7.0]
 
 
-@settings(max_examples=max(20, settings().max_examples) if in_all() else 10, deadline=None)
+@settings(max_examples=max(20, settings().max_examples) if in_all() else 6, deadline=None)
 @given(
     st.sampled_from(["coo", "csr", "csc", "bcsr(2,3)", "ell(column)", "sell(2,4)"]),
     st.integers(1, 9),

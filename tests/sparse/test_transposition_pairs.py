@@ -62,6 +62,7 @@ def swapped(ptr: Numbers, col: Numbers) -> Numbers | None:
     return [places[j, i] for i, j in given_]
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("word", ["uint32", "uint64"])
 @settings(max_examples=some(120))
 @given(arrays(), st.integers(1, 4), st.data())

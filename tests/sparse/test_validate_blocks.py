@@ -167,7 +167,7 @@ def test_a_declared_format_of_the_same_structure() -> None:
     assert any(buffer.name == REFUSED for buffer in loops(declared, "ij,j->i").buffers)
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize(
     ("format", "subscripts", "entries"),
     [

@@ -134,6 +134,7 @@ def test_the_descriptor_before_it_was_spoilt_is_sound() -> None:
         report.obligation("speed")
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(
     ("name", "rank"),
     [("coo", 2), ("dia", 2), ("ell(column)", 2)],
@@ -166,6 +167,7 @@ def test_what_isl_proves(name: str, missing: set[str]) -> None:
     assert {c.name for c in claims_of(format) if not proved_by_isl(c, format)} == missing
 
 
+@pytest.mark.only_in_all("more storages than the reports of sound formats look at")
 def test_no_storage_of_a_sound_format_is_a_counter_example() -> None:
     for name in ("bcsr(2,2)", "lil") if in_all() else ("lil",):
         found = search(find(name))

@@ -61,6 +61,7 @@ def test_distances_of_a_loop_around(n: int) -> None:
     assert_same(source, lower_schedule(apply_plan(source, STEPS)), {"n": n})
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("down", [False, True])
 @pytest.mark.parametrize("ahead", [False, True])
 def test_all_small_distances(down: bool, ahead: bool) -> None:

@@ -174,6 +174,7 @@ def test_bad_fields(make: object, told: str) -> None:
     assert str(raised.value) == told
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("source", [box(), two(), jacobi(), matmul()], ids=lambda p: p.name)
 def test_candidates_are_legal_or_refused(source: Program) -> None:
     """Every loop along every axis; what is legal computes the same."""

@@ -115,7 +115,7 @@ def test_the_machine_of_the_target(step: Step, target: str, told: str) -> None:
     assert str(caught.value) == told
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize("seed", range(12))
 def test_random_plans_are_for_a_target_or_refused(seed: int) -> None:
     """Whatever steps follow each other, each target has code for them or says why not."""

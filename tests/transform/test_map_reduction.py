@@ -123,6 +123,7 @@ def test_text_of_the_schedule() -> None:
     )
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("op", ["+", "*", "-", "min", "max", "&", "|", "^"])
 @pytest.mark.parametrize("lanes", ["i", "j"])
 def test_operators_without_a_block_around(op: str, lanes: str) -> None:

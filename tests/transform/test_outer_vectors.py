@@ -133,7 +133,7 @@ def test_random_bodies_keep_every_bit(body: str, kind: str, shape: tuple[int, in
             np.testing.assert_array_equal(data[name], array, err_msg=name)
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(4)
 @needs_cc
 @pytest.mark.parametrize("make", [compile_c, compile_regions])
 @pytest.mark.parametrize("kind", ["double", "float"])
@@ -230,7 +230,7 @@ WINDOWS = (
 )
 
 
-@pytest.mark.drawn(6)
+@pytest.mark.drawn(10)
 @pytest.mark.parametrize("is_element", [False, True])
 @pytest.mark.parametrize("body", WINDOWS)
 def test_ranges_that_move_with_the_lanes_are_one_loop(body: str, is_element: bool) -> None:

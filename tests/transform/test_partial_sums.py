@@ -75,6 +75,7 @@ def test_golden() -> None:
         """)
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("op", ["+", "*", "min", "max", "&", "|", "^"])
 @pytest.mark.parametrize("dtype", ["int32", "uint8"])
 def test_every_operator(op: str, dtype: str) -> None:

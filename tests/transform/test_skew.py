@@ -235,6 +235,7 @@ def test_meaning_of_wide_waves(source: Program, width: int) -> None:
         assert_same(source, nest, {"n": n, "m": m})
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("block", [1, 3, 8])
 def test_meaning_of_a_skew(block: int) -> None:
     skew = smallest_skew(initial_schedule(JACOBI), "t", block, apart=False)

@@ -134,7 +134,8 @@ def test_which_updates_are_put_last() -> None:
 
 
 @needs_cc
-@pytest.mark.parametrize("machine", ["sapphirerapids", "neoverse-n1"])
+@pytest.mark.drawn(2)
+@pytest.mark.parametrize("machine", ["neoverse-n1", "sapphirerapids"])
 def test_tables_of_intervals(machine: str, tmp_path: Path) -> None:
     """Every number is that of the source order, in C text and machine code."""
     file = read_c(MERGED)

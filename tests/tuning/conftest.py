@@ -1,5 +1,6 @@
-"""A clock that tests of searches set by hand."""
+"""Tests of searches: records of their own, a clock they set by hand, workers that start quickly."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,7 +8,10 @@ import pytest
 
 from loopwright import clock, options
 from loopwright.calls.einsum import forget_calls
+from loopwright.child_process import Child
+from loopwright.tuning import candidate_worker
 from tuning.fake_tasks import HandClock
+from tuning.warm_workers import Forker, forked_child
 
 
 @pytest.fixture
@@ -29,3 +33,24 @@ def hand_clock(own_records: None, monkeypatch: pytest.MonkeyPatch) -> HandClock:
     monkeypatch.setattr(clock, "now", made.now)
     monkeypatch.setattr(clock, "wait", made.wait)
     return made
+
+
+@pytest.fixture(scope="session")
+def forker() -> Iterator[Forker]:
+    made = Forker()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def warm_workers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have workers be forks of a process that has imported the package."""
+    if hasattr(os, "pidfd_open"):  # of Linux
+        forker = request.getfixturevalue("forker")
+        monkeypatch.setattr(candidate_worker, "Child", forked_child(forker))
+
+
+@pytest.fixture
+def started_workers(warm_workers: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have workers be started, as they are for users."""
+    monkeypatch.setattr(candidate_worker, "Child", Child)

@@ -169,6 +169,7 @@ BAD = {
 }
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("name", BAD)
 def test_bad_files_are_refused(name: str) -> None:
     with pytest.raises(UsageError, match="not a learned cost model"):

@@ -158,6 +158,7 @@ def test_the_rows_around_the_cursor_are_seen_again() -> None:
     assert np.array_equal(around[1], table[1, 5:10])
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(("alpha", "double"), [(0.6, True), (0.0, True), (0.6, False)])
 def test_the_learner_finds_the_values_of_a_chain(alpha: float, double: bool) -> None:
     """Five places; right leads on and reaches -1 at the end, left ends at -3."""
@@ -376,6 +377,7 @@ def test_policies_are_read_as_they_were_written(policy: Policy, tmp_path: Path) 
         read_policy(tmp_path / "none.npz")
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("changed", "said"),
     [

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from drawn import HUNTS
+from drawn import HUNTS, in_all
 from loopwright import options
 from loopwright.diagnostics import UsageError
 from loopwright.ir.dtypes import DTYPES
@@ -180,9 +180,9 @@ def test_nothing_is_written_to_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_memory_of_candidates_is_given_back() -> None:
-    """160 candidates in the usual run, 2,000 in the hunt; growth from the middle on."""
+    """80 candidates in the usual run, 2,000 in the hunt; growth from the middle on."""
     random = Random(0)
-    count = 2000 if HUNTS else 160
+    count = 2000 if HUNTS else 160 if in_all() else 80
     marks = []
     for number in range(count):
         compile_tree(wandered(matmul_tree(16, 16, 16), random, 2))

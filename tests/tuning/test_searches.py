@@ -62,6 +62,7 @@ def replayed(path: tuple[str, ...]) -> LoopTree:
     return tree
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("evaluate", [predicted, rugged])
 @pytest.mark.parametrize("name", SEARCHES)
 def test_the_best_measured_state_is_what_its_path_leads_to(

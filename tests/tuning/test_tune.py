@@ -30,7 +30,7 @@ from loopwright.tuning.time_comparison import compared
 from loopwright.tuning.worker_process import difference, timed_pair
 from tuning.fake_tasks import LIMITS, HandClock, NamedTask, plan_called
 
-pytestmark = pytest.mark.usefixtures("own_records")
+pytestmark = pytest.mark.usefixtures("own_records", "warm_workers")
 
 
 def searched(*names: str, budget: float = 1e6, **more: Any) -> tuple[Any, Log]:

@@ -38,7 +38,7 @@ from tuning.fake_tasks import LIMITS, HandClock, NamedTask, plan_called
 FAST, BASE = plan_called("fast"), plan_called("base")
 
 
-pytestmark = pytest.mark.usefixtures("own_records")
+pytestmark = pytest.mark.usefixtures("own_records", "warm_workers")
 
 
 def searched(*names: str, log: Log | None = None, budget: float = 1e6, **more: Any) -> Tuned:
@@ -55,6 +55,7 @@ def test_a_time_that_is_no_number_is_no_gain() -> None:
     assert found.plan == BASE
 
 
+@pytest.mark.usefixtures("started_workers")
 def test_a_child_that_hangs_does_not_outlive_a_parent_that_was_killed() -> None:
     """As if killed: it asks for a time and neither reads the answer nor ends the child."""
     with Worker(NamedTask(("hang",)), BASE) as worker:
@@ -80,6 +81,7 @@ def test_a_search_ends_where_no_worker_starts() -> None:
     assert found.plan == task.construction()
 
 
+@pytest.mark.usefixtures("started_workers")
 def test_a_system_without_processes_ends_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*words: object, **named: object) -> None:
         raise OSError(errno.EAGAIN, "no processes")
@@ -179,6 +181,7 @@ def test_a_folder_that_cannot_be_written_costs_the_record_only(tmp_path: Path) -
     assert not found.is_recorded
 
 
+@pytest.mark.only_in_all("two searches that start workers; test_records has two writers of one log")
 def test_two_processes_tune_into_one_log(tmp_path: Path) -> None:
     program = """
 import sys

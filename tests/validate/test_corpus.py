@@ -48,7 +48,7 @@ def compiled(nest: LoopNest) -> dict[str, Runner]:
     return dict(zip(names, jit_runners(nest, teams), strict=True))
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("number", drawn(range(len(KERNELS)), 6), ids=drawn(KERNELS, 6))
 def test_kernel(number: int, folder: Path) -> None:
     """None, one, two and primes: as many sizes as the interpreter can follow."""

@@ -38,6 +38,7 @@ def same(source: Program, translated: LoopNest, params: dict[str, int]) -> bool:
     return compare_value_numbers(source, *runs, params) == ()
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int32", "bool"])
 def test_legal_plans_keep_value_numbers(dtype: str) -> None:
     arrays = {name: f"{role} {dtype} [n, n]" for name, role in (("a", "in"), ("c", "inout"))}
@@ -61,6 +62,7 @@ def test_order_of_float_sums_counts_unless_free() -> None:
     assert not same(replace(free, reassoc=False), other, {"n": 9})
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(
     ("dtype", "value"),
     [
@@ -79,6 +81,7 @@ def test_gathering_in_parts_keeps_value_numbers(dtype: str, value: str) -> None:
     assert same(source, lowered(source, PartialSums("S0", "i", 4)), {"n": 11})
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("first", "second"),
     [

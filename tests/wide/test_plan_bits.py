@@ -32,7 +32,7 @@ def given(program: Kernel) -> Inputs:
     return make_inputs(program, program.at("MINI"))
 
 
-@pytest.mark.drawn(16)
+@pytest.mark.drawn(19)
 @pytest.mark.parametrize("name", drawn(PROGRAMS, 16))
 def test_all_orders_have_the_same_bits(name: str, tmp_path: Path) -> None:
     program = PROGRAMS[name]
@@ -55,7 +55,7 @@ def test_all_orders_have_the_same_bits(name: str, tmp_path: Path) -> None:
 
 
 @needs_cc
-@pytest.mark.drawn(16)
+@pytest.mark.drawn(19)
 @pytest.mark.parametrize("name", drawn(PROGRAMS, 16))
 def test_code_of_the_c_compiler_has_the_same_bits(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -90,7 +90,7 @@ def cases() -> Iterator[Any]:
         yield pytest.param(name, road, marks=marks)
 
 
-@pytest.mark.drawn(16)
+@pytest.mark.drawn(20)
 @needs_compiler
 @pytest.mark.parametrize(("name", "road"), list(cases()))
 def test_result(name: str, road: str, tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_entry(program: Kernel) -> None:
     assert mini <= 500_000
 
 
-@pytest.mark.drawn(6)
+@pytest.mark.drawn(10)
 @needs_compiler
 @pytest.mark.parametrize("family", drawn(FAMILIES, 4))
 def test_roles(family: str) -> None:

@@ -255,9 +255,7 @@ class DeviceContraction:
                 f"{choice.seconds * 1e6:.3g} us predicted"
             ),
         )
-        if isinstance(choice.kernel, GridKernel) and set(choice.kernel.variant.strided) != {
-            *"gijp"
-        }:
+        if isinstance(choice.kernel, GridKernel) and choice.kernel.variant.looked_up:
             refuse_capture(call.device, call.stream, f"einsum '{text}' of this layout")
         self._reach = max(view.reach for view in (*call.views, call.out))
         self._joined: _Step | None = None

@@ -283,7 +283,10 @@ class JitFunction:
         from loopwright.calls.procedure_function import ProcedureFunction
 
         found = ProcedureFunction(self.py_func, types)
-        found.read_for(args)
+        try:
+            found.read_for(args)
+        except SourceError as refusal:
+            raise refusal from None  # the reader of affine loops gives other advice
         return found
 
     def _occasion(self, types: Types) -> str:

@@ -13,6 +13,9 @@ from loopwright.runtime.disk_cache import DiskCache, Entry
 
 __all__ = ["add_arguments", "run"]
 
+_MAPPINGS = Path("/proc/self/maps")
+_MOST_MAPPINGS = Path("/proc/sys/vm/max_map_count")
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
@@ -55,6 +58,7 @@ def _description(cache: DiskCache) -> str:
         ("oldest", "none" if state.oldest is None else f"used {_day(state.oldest)}"),
         ("damaged", state.damaged),
         ("memory", _memory()),
+        ("mappings", _mappings()),
     )
     return "\n".join(f"{name:<10} {value}" for name, value in rows)
 
@@ -69,6 +73,16 @@ def _memory() -> str:
     state = code_state()
     count = f"{state.kernels} kernel{'' if state.kernels == 1 else 's'}"
     return f"{count} in this process ({state.bytes} bytes), limit {state.limit} bytes"
+
+
+def _mappings() -> str:
+    """The mappings of this process beside what the system allows: kernels take two each."""
+    try:
+        found = _MAPPINGS.read_bytes().count(b"\n")
+        most = int(_MOST_MAPPINGS.read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return "not known on this system"
+    return f"{found} in this process, limit {most}; a kernel takes 2"
 
 
 def _check(cache: DiskCache) -> int:

@@ -6,7 +6,6 @@ import argparse
 import os
 import re
 import sys
-import tempfile
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
@@ -44,6 +43,7 @@ from loopwright.planner.planners import (
     plans_text,
     tile_planner,
 )
+from loopwright.runtime.own_folder import own_folder
 from loopwright.runtime.toolchain import complaint, find_compiler
 from loopwright.targets import TARGETS, MachineKind
 
@@ -348,8 +348,8 @@ def _verify(file: CFile, text: bytes, args: argparse.Namespace) -> None:
         return
     folder = os.path.dirname(args.file) or "."
     flags = (*cpp_arguments(args), "-iquote", folder)
-    with tempfile.TemporaryDirectory(prefix="loopwright-") as place:
-        after, before = Path(place) / "after.c", Path(place) / "before.c"
+    with own_folder() as place:
+        after, before = place / "after.c", place / "before.c"
         after.write_bytes(text)
         told = complaint(after, flags, compiler)
         if not told:

@@ -19,6 +19,7 @@ __all__ = [
     "Dim",
     "has_runs",
     "offsets",
+    "offsets_at",
     "strided_bundles",
     "table_bytes",
 ]
@@ -87,19 +88,43 @@ def offsets(dims: tuple[Dim, ...], operand: str) -> np.ndarray[tuple[int], np.dt
     return total
 
 
-def table_bytes(shape: ContractionShape, strided: str) -> int:
-    """The most bytes that the offset tables of the bundles without strides take."""
-    counts = zip("gijp", shape.sizes, strict=True)
-    return sum(8 * _OPERANDS[x] * count for x, count in counts if x not in strided)
+def offsets_at(
+    dims: tuple[Dim, ...], operand: str, index: np.ndarray[tuple[int], np.dtype[np.int64]]
+) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Offsets of some linear indices of a bundle in one operand."""
+    total = np.zeros_like(index)
+    for d in reversed(dims):
+        index, number = np.divmod(index, d.extent)
+        total += number * getattr(d, operand)
+    return total
 
 
-def strided_bundles(shape: ContractionShape, looked_up: str = "") -> str:
+def table_bytes(
+    shape: ContractionShape, strided: str, entry: int = 8, tiles: int | None = None
+) -> int:
+    """The most bytes that the offset tables of the bundles without strides take.
+
+    An entry has so many bytes; tables of p have an entry for each step, or `tiles` in all.
+    """
+    counts = _entries(shape, tiles).items()
+    return sum(entry * _OPERANDS[x] * count for x, count in counts if x not in strided)
+
+
+def _entries(shape: ContractionShape, tiles: int | None) -> dict[str, int]:
+    """The entries of a table of each bundle."""
+    found = dict(zip("gijp", shape.sizes, strict=True))
+    return found if tiles is None else found | {"p": tiles}
+
+
+def strided_bundles(
+    shape: ContractionShape, looked_up: str = "", entry: int = 8, tiles: int | None = None
+) -> str:
     """`strided` of the variant for an arranged shape: the bundles that go without tables.
 
     A bundle of one loop has a stride in every operand. The offsets of several loops are looked up,
     which is fastest, while their tables are small. Beyond MOST_TABLE_BYTES the largest bundles are
     counted by division, which takes no memory. Bundles that are `looked_up` have tables while they
-    are small, whether they have a stride or not.
+    are small, whether they have a stride or not. For `entry` and `tiles` see table_bytes.
     """
     loops = dict(zip("gijp", (len(dims) for dims in shape.bundles), strict=True))
     chosen = {name for name, count in loops.items() if count <= 1} - set(looked_up)
@@ -107,8 +132,8 @@ def strided_bundles(shape: ContractionShape, looked_up: str = "") -> str:
     def strided() -> str:
         return "".join(x * max(1, loops[x]) for x in "gijp" if x in chosen)
 
-    while table_bytes(shape, strided()) > MOST_TABLE_BYTES:
-        counts = zip("gijp", shape.sizes, strict=True)
+    while table_bytes(shape, strided(), entry, tiles) > MOST_TABLE_BYTES:
+        counts = _entries(shape, tiles).items()
         _, largest = max((_OPERANDS[x] * count, x) for x, count in counts if x not in chosen)
         chosen.add(largest)
     return strided()

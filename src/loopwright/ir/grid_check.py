@@ -41,6 +41,10 @@ def _tile_faults(variant: GridVariant) -> Iterator[str]:
         return
     if not 2 <= v.stages <= WARP or not 0 <= v.resident <= WARP:
         yield f"a block has 2 to {WARP} tiles at a time, a multiprocessor up to {WARP} blocks"
+    if "".join(sorted(v.strided)) != v.strided or set(v.strided) - set("gijp"):
+        yield "bundles without tables are some of 'gijp', in this order"
+    if v.by_tiles and "p" in v.strided:
+        yield "tiles that are alike have a table of the reduction"
     if v.rows % v.thread_rows or v.columns % v.thread_columns:
         yield "threads take equal parts of a tile"
         return

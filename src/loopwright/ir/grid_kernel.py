@@ -51,7 +51,8 @@ class GridVariant:
     piece: int = 4
     warp_rows: int = 4  # threads of a warp along the rows of the tile
     swapped: bool = False  # right is the first factor of times
-    # Bundles of "gijp" whose offsets are multiples of one stride; others have tables.
+    # Bundles of "gijp" without tables: named once where offsets are multiples of one stride, else
+    # once for each of their loops, whose indices are found by division.
     strided: str = "gijp"
     # Where p has a table: steps of a tile lead equally far in all tiles, which are whole.
     by_tiles: bool = False
@@ -81,6 +82,15 @@ class GridVariant:
     ends_anew: bool = False
     in_registers: bool = True  # sums are private to threads; else they stay in shared memory
     registers: int = 0  # of a thread, at most; 0: what the machine has
+
+    def has_stride(self, bundle: str) -> bool:
+        """Whether offsets along a bundle are multiples of one stride."""
+        return self.strided.count(bundle) == 1
+
+    @property
+    def looked_up(self) -> str:
+        """The bundles that have offset tables."""
+        return "".join(x for x in "gijp" if x not in self.strided)
 
     @property
     def left_piece(self) -> int:

@@ -101,7 +101,7 @@ def ends_anew(kernel: GridKernel, capability: tuple[int, int] = _NEW) -> bool:
     needed = dict(_choices(kernel, capability)).get(variant.copies, 0)
     if _is_pair(kernel.algebra):
         few = _FEW_OF_PAIRS
-    elif "p" in variant.strided:
+    elif variant.has_stride("p"):
         few = _FEW
     else:
         few = _FEW_OF_TABLES if variant.stages > 2 else -1
@@ -167,13 +167,13 @@ def spare_registers(kernel: GridKernel) -> int:
     for extent, width, dtype, own in sides:
         runs = extent * v.depth // (width * v.threads)
         words = _words(dtype.bytes)
-        used += own * words + runs * (1 if "p" in v.strided else 2)
+        used += own * words + runs * (1 if v.has_stride("p") else 2)
         used += runs * width * words if v.stages == 2 else 0
     if algebra.initial is not Initial.ZERO and not v.joins:
         used += _OLD + 2 * algebra.scaled
-        used += 0 if {"i", "j"} <= set(v.strided) else _TABLES
+        used += 0 if v.has_stride("i") and v.has_stride("j") else _TABLES
         used += _RUN if v.out_width > 1 else 0
-        is_late = v.stages > 2 and "p" not in v.strided and not is_short_of_registers(v)
+        is_late = v.stages > 2 and not v.has_stride("p") and not is_short_of_registers(v)
         used += _LATE if is_late else 0
     if _is_several(algebra):
         used += _STEPS[_words(algebra.accumulator.bytes)]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NoReturn, TypeAlias
 
-from loopwright.diagnostics import IllegalStep, UsageError, WrongTypeError
+from loopwright.diagnostics import UsageError, WrongTypeError
 from loopwright.faults import survive
 from loopwright.ir.gpu_machine import GpuMachine
 from loopwright.ir.islkit import ISL_QUOTA, OUTER_QUOTA, GaveUp, bounded
@@ -25,18 +25,17 @@ from loopwright.lazy_dataclass import dataclass
 from loopwright.log import log
 from loopwright.planner.draft import Draft
 from loopwright.planner.generic import default_plan, extend_plan
+from loopwright.planner.given_tiles import given_tiles
 from loopwright.planner.grid_plans.grid_layout import plan_grid_layout
 from loopwright.planner.grid_plans.grid_staging import plan_grid_registers, plan_grid_staging
 from loopwright.planner.guard import guarded
 from loopwright.planner.mesh_plans.mesh import plan_given_order
 from loopwright.planner.plan_choice import choose_plan
 from loopwright.planner.source_order import source_order
-from loopwright.transform.interchange import open_chains
 from loopwright.transform.machine_kinds import GPU, MESH, PROCESSOR, machine_kinds
 from loopwright.transform.plan import Plan, apply_plan, apply_steps, initial_schedule
 from loopwright.transform.reschedule import Reschedule
 from loopwright.transform.step import Step, Text
-from loopwright.transform.tiling import Tile
 
 __all__ = [
     "GivenPlan",
@@ -246,12 +245,13 @@ def tile_planner(sizes: Sequence[int], mesh: tuple[int, int] | None = None) -> P
     """Tiles of given sizes for every nest of loops that allows them, then the usual marks.
 
     Of a nest the longest run of loops that may be tiled is, outermost first; a nest of more loops
-    than sizes is tiled in its outermost ones. Raises UsageError when no loops can be tiled. On a
+    than sizes is tiled in its outermost ones. Statements get loops of their own where only that
+    allows tiles. Raises UsageError when no loops can be tiled. On a
     mesh the cores take the tiles: of `mesh` rows and columns, or all that there are.
     """
 
     def first(program: Program) -> tuple[Step, ...]:
-        steps, reason = _tiles(initial_schedule(program), tuple(sizes))
+        steps, reason = given_tiles(initial_schedule(program), tuple(sizes))
         if not steps:
             raise UsageError(f"no loops of '{program.name}' can be tiled", reason)
         return steps
@@ -305,30 +305,3 @@ def _marked(
         raise UsageError(reason, found=str(error)) from error
 
     return bounded(marked, too_hard)
-
-
-def _tiles(schedule: Schedule, sizes: tuple[int, ...]) -> tuple[tuple[Step, ...], str]:
-    """Legal tiles of every nest, and why the last refused one was."""
-    steps: list[Step] = []
-    reason = "no nested loops"
-    for chain in tuple(open_chains(schedule)):
-        for step in _runs(chain, sizes):
-            try:
-                schedule = step.apply(schedule)
-            except IllegalStep as error:
-                reason = str(error)
-                continue
-            steps.append(step)
-            break
-    return tuple(steps), reason
-
-
-def _runs(chain: tuple[str, ...], sizes: tuple[int, ...]) -> list[Tile]:
-    """Tiles of the runs of a nest, longest first, then outermost first."""
-    longest = min(len(chain), len(sizes))
-    least = min(2, len(sizes))  # a loop alone keeps its order in tiles
-    return [
-        Tile(chain[first : first + count], sizes[:count])
-        for count in range(longest, least - 1, -1)
-        for first in range(len(chain) - count + 1)
-    ]

@@ -12,11 +12,8 @@ import ctypes
 import hashlib
 import os
 import shlex
-import shutil
-import tempfile
 import weakref
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -29,6 +26,7 @@ from loopwright.machines.host import processor_text
 from loopwright.memo import SharedWhileUsed
 from loopwright.runtime.code_memory import count_code, make_room
 from loopwright.runtime.disk_cache import Entry, disk_cache
+from loopwright.runtime.own_folder import own_folder
 
 __all__ = [
     "Compiler",
@@ -44,7 +42,6 @@ __all__ = [
 ]
 
 _SECONDS = 120.0  # of one run
-_NAMES = ("probe.c", "probe.so", "kernel.c", "kernel", "kernel.so")  # of temporary files
 _PROBE = "int probe(int x) { return x + 1; }\n"
 _MISSING = "install gcc or clang, or name a compiler in the variable CC"
 
@@ -108,7 +105,7 @@ def _compiler(command: tuple[str, ...]) -> Compiler:
 
 @lru_cache(maxsize=64)
 def _accepts(command: tuple[str, ...], flags: tuple[str, ...], kind: str = "-shared") -> bool:
-    with _own_folder() as folder:
+    with own_folder() as folder:
         source = folder / "probe.c"
         source.write_text(_PROBE, encoding="ascii")
         target = str(folder / "probe.so")
@@ -224,33 +221,13 @@ def _unload_at_end(library: ctypes.CDLL) -> None:
 
 
 def _opened(code: bytes) -> ctypes.CDLL:
-    with _own_folder() as folder:
+    with own_folder() as folder:
         path = folder / "kernel.so"
         path.write_bytes(code)
         try:
             return ctypes.CDLL(str(path))
         except OSError as error:
             raise ToolchainError((str(path),), str(error), "cannot be loaded") from None
-
-
-@contextmanager
-def _own_folder() -> Iterator[Path]:
-    """Make a folder that only this user can read, for files of one call; remove it afterwards.
-
-    Removing one that tempfile makes lists it, which takes files that are open, and raises where
-    there are no more of them.
-    """
-    folder = Path(tempfile.mkdtemp(prefix="loopwright-"))
-    try:
-        yield folder
-    finally:
-        for name in _NAMES:
-            with suppress(OSError):
-                os.unlink(folder / name)
-        try:
-            os.rmdir(folder)
-        except OSError:
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 def complaint(path: Path, flags: Sequence[str], compiler: Compiler) -> str:
@@ -282,7 +259,7 @@ def _built(text: str, flags: Sequence[str], compiler: Compiler) -> bytes:
 
 def _made(text: str, flags: Sequence[str], compiler: Compiler, *libraries: str) -> bytes:
     """What the compiler makes of a text."""
-    with _own_folder() as folder:
+    with own_folder() as folder:
         source, target = folder / "kernel.c", folder / "kernel"
         source.write_text(text, encoding="utf-8")
         words = (*compiler.command, *flags, "-o", str(target), str(source), *libraries)

@@ -107,10 +107,10 @@ def _ordered_points(conj: Conj, order: tuple[str, ...], env: IndexEnvironment) -
     return {name: found[name][sorted_] for name in order}
 
 
-_solvable_order = lru_cache(maxsize=256)(solvable_order)
+_solvable_order = lru_cache(maxsize=64)(solvable_order)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def _joint(map: Relation, access: Relation) -> tuple[Conj, ...]:
     """The tuples of the map together with their places, a conjunction for each pair of cases."""
     named = [right.rename({access.outputs[0]: _PLACE}) for right in access.conjs]

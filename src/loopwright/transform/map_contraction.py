@@ -25,7 +25,6 @@ __all__ = ["MapContraction", "MapWholeContraction"]
 
 _MOST_THREADS = 1024  # of a block
 _MOST_PARTS = 1 << 16
-_BUNDLES = "gijp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +165,6 @@ class MapWholeContraction(Step):
                     return f"lanes are a power of two that divides up to {_MOST_THREADS} threads"
                 return self._turned_fault()
             case (GridVariant() as tile,):
-                if tile.strided != "".join(x for x in _BUNDLES if x in tile.strided):
-                    return f"strided bundles are some of {_BUNDLES}, in this order"
                 if tile.is_split != (self.parts > 1):
                     return "a kernel of parts is one that is split"
                 return tile_fault(tile)

@@ -45,6 +45,9 @@ LIMITS = ("files", "size", "room")
 
 _PACKAGE = str(Path(loopwright.__file__).parent) + os.sep
 _NOTHING = 0
+# Bytes that NumPy always gets: where there are none for a Python number beside an array (`0 + a`),
+# NumPy 2.4 at times writes to the missing array (PyArray_FromAny, LONG_setitem) and crashes.
+_SMALL = 16
 
 
 class Uses:
@@ -239,17 +242,21 @@ def _failing_handler(uses: Uses) -> Any:
     malloc, calloc, realloc = usual.malloc, usual.calloc, usual.realloc
     made = _Handler(b"failing", 1, usual.context)
     made.malloc = _Malloc(
-        lambda context, size: _NOTHING if uses.fails("memory") else malloc(context, size)
+        lambda context, size: _NOTHING if _fails(uses, size) else malloc(context, size)
     )
     made.calloc = _Calloc(
-        lambda context, n, size: _NOTHING if uses.fails("memory") else calloc(context, n, size)
+        lambda context, n, size: _NOTHING if _fails(uses, n * size) else calloc(context, n, size)
     )
     made.realloc = _Realloc(
-        lambda context, old, size: _NOTHING if uses.fails("memory") else realloc(context, old, size)
+        lambda context, old, size: _NOTHING if _fails(uses, size) else realloc(context, old, size)
     )
     made.free = usual.free
     _kept.append((made, malloc, calloc, realloc))
     return _capsule(ctypes.addressof(made), b"mem_handler", None)
+
+
+def _fails(uses: Uses, size: int) -> bool:
+    return size > _SMALL and uses.fails("memory")
 
 
 @contextmanager

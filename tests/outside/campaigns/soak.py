@@ -28,6 +28,7 @@ from outside.campaigns import (
     einsums,
     memory_safety,
     mesh_programs,
+    numpy_functions,
     operator_types,
     path_problems,
     pointer_programs,
@@ -36,6 +37,7 @@ from outside.campaigns import (
     scalar_programs,
     sparse_formats,
     tensor_programs,
+    tiled_nests,
 )
 from outside.campaigns.campaign import REGRESSIONS, Campaign, Case, Verdict, judge, save, shrunk
 
@@ -48,7 +50,9 @@ MAKERS = {
     "mesh_programs": mesh_programs.campaign,
     "path_problems": path_problems.campaign,
     "scalar_programs": scalar_programs.campaign,
+    "tiled_nests": tiled_nests.campaign,
     "pointer_programs": pointer_programs.campaign,
+    "numpy_functions": numpy_functions.campaign,
     "operator_types": operator_types.campaign,
     "resource_faults": resource_faults.campaign,
     "c_types": c_types.campaign,
@@ -210,8 +214,21 @@ def _run_child(total: Tally, names: list[str], seed: int, seconds: float, folder
             print(f"FAULT: the process ended with {status}, kept in {file}", flush=True)
 
 
+def refused_shares(total: Tally) -> list[str]:
+    """For each campaign with refusals, their share of the cases that were judged."""
+    lines = []
+    for name in MAKERS:
+        states = ("right", "refused", "fault")
+        right, refused, faults = (total.outcomes[f"{name}: {state}"] for state in states)
+        if refused:
+            share = refused / (right + refused + faults)
+            lines.append(f"{name}: {share:.1%} of the cases are refused")
+    return lines
+
+
 def _summary(total: Tally) -> int:
     print(f"\n{sum(total.outcomes.values())} cases. {total.line()}")
+    print("\n".join(refused_shares(total)))
     for outcome in ("fault", "refused", "unjudged", "excused", "counted"):
         told = [(n, kind) for kind, n in total.kinds.items() if f": {outcome}: " in kind]
         for count, kind in sorted(told, reverse=True):

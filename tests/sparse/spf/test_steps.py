@@ -137,7 +137,7 @@ SCHEDULES = ("i, j", "-i, j", "i, -j", "j, i", "-j, i", "i+j, i", "j, -i", "0, 0
 PLACES = ("i", "i+j", "0", "3*i+j", "col(i)")
 
 
-@pytest.mark.drawn(4)
+@pytest.mark.drawn(8)
 @pytest.mark.parametrize(("place", "value"), combined(PLACES, ["x(i)", "x(i+j)", "4"], one_in=2))
 def test_a_repeated_store_goes_only_where_results_stay(place: str, value: str) -> None:
     """Against the interpreter, for every pair of orders of the two statements."""

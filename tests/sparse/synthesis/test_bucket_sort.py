@@ -68,6 +68,7 @@ def test_ways_to_sort_buckets(
     assert points == [tuple(int(c[n]) for c in columns) for n in order]
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(
     ("shape", "dtype"),
     [((1 << 12, 1 << 17), "int32"), ((1 << 12, 1 << 22), "uint32"), ((1 << 12, 1 << 24), "int64")],

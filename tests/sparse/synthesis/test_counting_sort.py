@@ -62,6 +62,7 @@ def test_any_order_of_any_list(wanted: Order, parts: int) -> None:
         assert points == [tuple(int(c[n]) for c in columns) for n in order]
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("wide", ["i", "j", "ij"])
 def test_keys_of_many_values_are_sorted_by_digits(wide: str) -> None:
     """A counter for each of 2^30 coordinates would not be affordable."""
@@ -153,7 +154,7 @@ def test_sums_of_packed_numbers() -> None:
     assert found == ([(0, 0), (1, 1), (3, 2)], [8.0, 18.0, 5.0])
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("target", ["scoo", "csf"])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_coordinates_of_more_bits_than_a_number_has(target: str, threads: int) -> None:

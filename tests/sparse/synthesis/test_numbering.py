@@ -55,7 +55,7 @@ def test_formats(name: str) -> None:
     assert found is None or str(found.total) == "NNZ"
 
 
-@pytest.mark.drawn(4)
+@pytest.mark.drawn(7)
 @pytest.mark.parametrize(("source", "target"), SHARED)
 def test_what_keeps_its_place_is_shared(source: str, target: str) -> None:
     array = scattered(3, (13, 11), 0.3)
@@ -119,7 +119,7 @@ def test_filters_of_lists(constraint: str, target: str) -> None:
     same_as_dense(sparse_tensor(format, (5, 5), places, rng.random(12)), target)
 
 
-@pytest.mark.drawn(4)
+@pytest.mark.drawn(7)
 @pytest.mark.parametrize(
     ("constraint", "target"),
     combined(

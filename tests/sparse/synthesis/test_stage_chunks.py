@@ -47,7 +47,7 @@ def _assert_same(source: SparseTensor, target: str | Format, teams: tuple[int, .
             )
 
 
-@pytest.mark.drawn(8)
+@pytest.mark.drawn(16)
 @pytest.mark.parametrize("source", FORMATS_2D)
 def test_pairs(source: str) -> None:
     """Every source with a target of its own; in the hunt all pairs."""
@@ -56,6 +56,7 @@ def test_pairs(source: str) -> None:
             _assert_same(of_dense(source, array), target)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("source", ["csr", "coo"])
 def test_small_patterns(source: str) -> None:
     """Every pattern of 2 x 2 and some of 3 x 3: mostly fewer entries than threads."""
@@ -64,7 +65,7 @@ def test_small_patterns(source: str) -> None:
             _assert_same(of_dense(source, array), "csc", (2, 5))
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize("source", FORMATS_3D)
 def test_pairs_3d(source: str) -> None:
     for target in targets_of(source, FORMATS_3D, 6):
@@ -72,6 +73,7 @@ def test_pairs_3d(source: str) -> None:
             _assert_same(of_dense(source, array), target)
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("target", ["csr", "dia", "mcoo2"])
 def test_repeated_entries_are_summed_in_their_order(target: str) -> None:
     """Runs of equal coordinates are longer than shares; rounding tells the order of a sum."""
@@ -91,6 +93,7 @@ def _large(count: int, rows: int, columns: int) -> SparseTensor:
     return sparse_tensor("coo", (rows, columns), arrays, rng.random(count))
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("target", ["csr", "dia"])
 def test_parts_are_shared_out(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many entries are dealt out into parts first, which threads share."""
@@ -106,6 +109,7 @@ def test_parts_are_shared_out(target: str, monkeypatch: pytest.MonkeyPatch) -> N
     _assert_same(tensor, target)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("target", ["csr", "mcoo2"])
 def test_runs_are_shared_out(target: str) -> None:
     """Parts with short runs: counted, made longest and placed by several threads."""

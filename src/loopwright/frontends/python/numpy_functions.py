@@ -13,6 +13,7 @@ from functools import partial, reduce
 
 import numpy as np
 
+from loopwright.frontends.python.merged_types import join
 from loopwright.frontends.python.numpy_promotion import (
     binary,
     extreme,
@@ -107,6 +108,9 @@ def _strong(value: Value) -> PyValue:
 
 
 def _operator(op: str, args: Sequence[PyValue]) -> Value:
+    if op in ("min", "max") and all(arg.weak for arg in args):
+        dtype, _ = join([arg.type for arg in args])  # NumPy's have one type, whichever is taken
+        args = [PyValue(convert(arg, dtype), weak=True) for arg in args]
     return _strong(binary(op, *args))
 
 
@@ -166,6 +170,12 @@ def _where(args: Sequence[PyValue]) -> PyValue:
     return _strong(select(truth(args[0]), args[1], args[2]))
 
 
+def _square(args: Sequence[PyValue]) -> Value:
+    """NumPy has no square of booleans, and takes the one of int8."""
+    x = _cast(DTYPES["int8"], False, args) if args[0].dtype == BOOL else args[0]
+    return _strong(binary("mul", x, x))
+
+
 def _of_two_types(args: Sequence[PyValue]) -> Value:
     raise AssertionError("min and max take values as they are")
 
@@ -179,7 +189,7 @@ def _rows() -> dict[object, _Function]:
         builtins.pow: _Function(2, 2, lambda args: binary("pow", *args)),
         math.fabs: _Function(1, 1, _fabs),
         np.where: _Function(3, 3, _where),
-        np.square: _Function(1, 1, lambda args: _strong(binary("mul", args[0], args[0]))),
+        np.square: _Function(1, 1, _square),
         np.real: _Function(1, 1, lambda args: _strong(part("real", args[0]))),
         np.imag: _Function(1, 1, lambda args: _strong(part("imag", args[0]))),
     }

@@ -42,6 +42,7 @@ __all__ = [
     "misfit",
     "places",
     "round_up",
+    "stride_values",
     "walk_bytes",
 ]
 
@@ -128,7 +129,7 @@ def _launch(
         loops = variant.strided.count(bundle)
         assert loops in (0, max(1, len(dims))), f"{variant.strided} on {len(dims)} loops {bundle}"
         if loops:
-            values |= _strides(bundle, dims)
+            values |= stride_values(bundle, dims)
     tables: list[tuple[str, int, Callable[[], Offsets]]] = [
         (f"{operand}_{bundle}", sizes[bundle], partial(offsets, bundles[bundle], operand))
         for bundle, operands in used
@@ -143,7 +144,7 @@ def _launch(
     return Launch(values, tuple((count, made) for _, count, made in tables))
 
 
-def _strides(bundle: str, dims: tuple[Dim, ...]) -> dict[str, int]:
+def stride_values(bundle: str, dims: tuple[Dim, ...]) -> dict[str, int]:
     """The strides of all operands along the loops of a bundle, and the extents of inner loops."""
     found = {}
     for operand in ("left", "right", "out"):

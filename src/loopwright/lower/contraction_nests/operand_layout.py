@@ -28,6 +28,8 @@ __all__ = [
     "StepClip",
     "base_bindings",
     "bind",
+    "divided",
+    "inner_scalars",
     "offset_of",
     "place_scalars",
     "table",
@@ -142,8 +144,12 @@ def offset_of(kernel: ContractionKernel, operand: str, bundle: str, index: Expr)
     """
     name = f"{operand}_{bundle}"
     loops = kernel.variant.strided.count(bundle)
-    if not loops:
-        return table(name, index)
+    return divided(operand, bundle, loops, index) if loops else table(name, index)
+
+
+def divided(operand: str, bundle: str, loops: int, index: Expr) -> Expr:
+    """How far index `index` of a bundle leads by strides: the numbers of its loops by division."""
+    name = f"{operand}_{bundle}"
     inner: list[Expr] = []
     for loop in range(loops - 1, 0, -1):
         extent = Var(f"{bundle}{loop}")
@@ -155,10 +161,16 @@ def offset_of(kernel: ContractionKernel, operand: str, bundle: str, index: Expr)
 def place_scalars(kernel: ContractionKernel, names: Sequence[str]) -> tuple[str, ...]:
     """The launch values that `offset_of` reads for operands along bundles, such as "left_i"."""
     found = dict.fromkeys(f"{operand}_first" for operand in ("left", "right", "out"))
-    found |= dict.fromkeys(names)
+    found |= dict.fromkeys((*names, *inner_scalars(kernel.variant.strided, names)))
+    return tuple(found)
+
+
+def inner_scalars(strided: str, names: Sequence[str]) -> tuple[str, ...]:
+    """The extents and strides of inner loops that `divided` reads beside `names`."""
+    found: dict[str, None] = {}
     for name in names:
         bundle = name[-1]
-        for loop in range(1, kernel.variant.strided.count(bundle)):
+        for loop in range(1, strided.count(bundle)):
             found |= {f"{bundle}{loop}": None, f"{name}{loop}": None}
     return tuple(found)
 

@@ -95,7 +95,7 @@ class Ending:
         return lets(early, seq(body, lets(late, rounds)))
 
     def _is_looked_up(self, bundle: str) -> bool:
-        return isinstance(self.layout, GridTables) and bundle not in self.variant.strided
+        return isinstance(self.layout, GridTables) and not self.variant.has_stride(bundle)
 
     # -- who takes what ---------------------------------------------------------------------------
 

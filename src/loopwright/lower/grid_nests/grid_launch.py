@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from loopwright.ir.contraction_shape import ContractionShape, Dim, offsets
+from loopwright.ir.contraction_shape import ContractionShape, Dim, offsets, offsets_at
 from loopwright.ir.grid_kernel import ElementsKernel, GridKernel
 from loopwright.lazy_dataclass import dataclass
+from loopwright.lower.contraction_nests.launch import stride_values
 from loopwright.lower.grid_nests.grid_elements import elements_scalars
 from loopwright.lower.grid_nests.grid_product import product_scalars
 
@@ -37,16 +38,18 @@ def product_launch(
     bundles = dict(zip("gijp", shape.bundles, strict=True))
     for bundle, operands in _USED:
         dims = bundles[bundle]
+        if bundle in variant.strided:
+            assert variant.strided.count(bundle) == max(1, len(dims))
+            values |= stride_values(bundle, dims)
+            continue
         for operand in operands.split():
-            name = f"{operand}_{bundle}"
-            if bundle in variant.strided:
-                assert len(dims) <= 1
-                values[name] = getattr(dims[0], operand) if dims else 0
-                continue
-            found = offsets(dims, operand)
             if bundle == "p" and variant.by_tiles:  # those of a tile, then those of the tiles
-                found = np.concatenate([found[: variant.depth], found[:: variant.depth]])
-            values[name] = position
+                depth, steps = variant.depth, values["K"]
+                first = np.concatenate([np.arange(depth), np.arange(0, steps, depth)])
+                found = offsets_at(dims, operand, first)
+            else:
+                found = offsets(dims, operand)
+            values[f"{operand}_{bundle}"] = position
             tables.append(found)
             position += len(found)
     dtype = np.int64 if variant.is_wide else np.int32

@@ -63,7 +63,7 @@ from loopwright.lower.build import (
     unrolled,
 )
 from loopwright.lower.contraction_nests.combine import combine, scaled, start_from, zero
-from loopwright.lower.contraction_nests.operand_layout import Layout, Place, bind
+from loopwright.lower.contraction_nests.operand_layout import Layout, Place, bind, inner_scalars
 from loopwright.lower.grid_nests.computed_again import computed_again
 from loopwright.lower.grid_nests.grid_ending import SLICE, Ending
 from loopwright.lower.grid_nests.grid_tables import FIRST_STEP, GridTables, product_arguments
@@ -88,7 +88,7 @@ def product_scalars(kernel: GridKernel) -> tuple[str, ...]:
     elements apart.
     """
     steps = ("steps", "chunk", "parts", "out_part") if kernel.variant.is_split else ("K",)
-    return ("G", "M", "N", *steps, *_PLACES)
+    return ("G", "M", "N", *steps, *_PLACES, *inner_scalars(kernel.variant.strided, _PLACES))
 
 
 def lower_grid_product(kernel: GridKernel, name: str) -> LoopNest:
@@ -105,7 +105,7 @@ def lower_grid_product(kernel: GridKernel, name: str) -> LoopNest:
         batch.append((K, (Var("steps") - FIRST_STEP).min(chunk)))
         count, is_there = G * parts, Binary("lt", _PART, parts)
         bases["out"] += _PART * Var("out_part")
-        if "p" in kernel.variant.strided:
+        if kernel.variant.has_stride("p"):
             for x in ("left", "right"):
                 bases[x] += layout.at(x, "p", FIRST_STEP).index[0]
     bound = [(Var(f"{x}_base"), base) for x, base in bases.items()]
@@ -161,7 +161,7 @@ class _Writer:
         self.is_stored = is_stored
         self.bases = bases  # where operands begin, by what is known outside
         # Whether steps of p lead equally far: then the first step of a run is part of its place.
-        self.is_linear = not isinstance(layout, GridTables) or "p" in kernel.variant.strided
+        self.is_linear = not isinstance(layout, GridTables) or kernel.variant.has_stride("p")
         # Tables of tiles that are all alike: here, too.
         by_tiles = isinstance(layout, GridTables) and kernel.variant.by_tiles
         self.tables = layout if by_tiles and isinstance(layout, GridTables) else None

@@ -8,7 +8,7 @@ from loopwright.ir.grid_kernel import GridKernel
 from loopwright.ir.kernel_variant import Initial
 from loopwright.ir.loops import Buffer
 from loopwright.lazy_dataclass import dataclass
-from loopwright.lower.contraction_nests.operand_layout import Clip, Place, StepClip
+from loopwright.lower.contraction_nests.operand_layout import Clip, Place, StepClip, divided
 
 __all__ = ["FIRST_STEP", "GridTables", "product_arguments"]
 
@@ -31,12 +31,13 @@ class GridTables:
         return Place((Var(f"{operand}_base"),))
 
     def at(self, operand: str, bundle: str, index: Expr) -> Place:
-        value: Expr = Var(f"{operand}_{bundle}")
-        if bundle in self.kernel.variant.strided:
-            return Place((index * value,))
-        if bundle == "p" and self.kernel.variant.is_split:
-            value = value + FIRST_STEP
-        return self._found(value + index)
+        variant = self.kernel.variant
+        loops = variant.strided.count(bundle)
+        if bundle == "p" and variant.is_split and loops != 1:  # else the operand begins there
+            index = FIRST_STEP + index
+        if loops:
+            return Place((divided(operand, bundle, loops, index),))
+        return self._found(Var(f"{operand}_{bundle}") + index)
 
     def inside(self, operand: str, step: Expr) -> Place:
         """How far a step leads from the first one of its tile, where that is so in all tiles."""
@@ -75,7 +76,7 @@ def product_arguments(kernel: GridKernel) -> tuple[Buffer, ...]:
         Buffer("left", kernel.left, one),
         Buffer("right", kernel.right, one),
     ]
-    if set(kernel.variant.strided) != set("gijp"):
+    if kernel.variant.looked_up:
         found.append(Buffer("table", _table_type(kernel), one))
     if algebra.scaled:
         found.append(Buffer("alpha", algebra.accumulator, ()))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from loopwright.diagnostics import UsageError
-from loopwright.ir.contraction_shape import ContractionShape
+from loopwright.ir.contraction_shape import MOST_TABLE_BYTES, ContractionShape, table_bytes
 from loopwright.ir.gpu_machine import GpuMachine
 from loopwright.ir.grid_check import kernel_fault
 from loopwright.ir.grid_kernel import ElementsKernel, ElementsVariant, GridKernel, GridVariant
@@ -20,6 +20,7 @@ from loopwright.planner.grid_plans.grid_operands import (
     out_access,
     repeats_in_tiles,
     steps_apart,
+    tile_entries,
 )
 from loopwright.planner.grid_plans.grid_products import (
     GridChoice,
@@ -115,12 +116,22 @@ def _product_faults(
     if variant.swapped != shape.swapped:
         yield "it has the operands the other way round"
     for name, dims in zip("gijp", shape.bundles, strict=True):
-        if name in variant.strided and len(dims) > 1:
+        loops = variant.strided.count(name)
+        if loops == 1 and len(dims) > 1:
             yield f"loops of bundle {name} have no common stride"
+        elif loops > 1 and loops != len(dims):
+            yield f"bundle {name} is counted by division as {loops} loops, here it has {len(dims)}"
     if variant.by_tiles and not repeats_in_tiles(shape, variant.depth):
         yield f"tiles of {variant.depth} steps of the reduction are not alike"
-    if variant.strided != "gijp" and not variant.is_wide and farthest(shape) >= 1 << 31:
+    if variant.looked_up and not variant.is_wide and farthest(shape) >= 1 << 31:
         yield "offsets need tables of 64 bits"
+    entries = tile_entries(shape, variant.depth) if variant.by_tiles else None
+    size = table_bytes(shape, variant.strided, 8 if variant.is_wide else 4, entries)
+    if size > MOST_TABLE_BYTES:
+        yield (
+            f"offset tables of {variant.looked_up} take {size:,} bytes, "
+            f"at most {MOST_TABLE_BYTES:,} are allocated"
+        )
     yield from _width_faults(variant, algebra, shape, alignment)
 
 

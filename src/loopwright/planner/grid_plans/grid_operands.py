@@ -17,6 +17,8 @@ __all__ = [
     "out_access",
     "repeats_in_tiles",
     "steps_apart",
+    "table_entry_bytes",
+    "tile_entries",
 ]
 
 _MOST_BYTES = 16  # that one instruction moves
@@ -98,6 +100,16 @@ def out_access(
         return width, 1
     fits = width > 1 and apart % width == 0 and columns % (apart * width) == 0
     return (width, apart) if fits else (1, 1)
+
+
+def table_entry_bytes(shape: ContractionShape) -> int:
+    """The size of an entry of an offset table that holds every offset in the operands."""
+    return 8 if farthest(shape) >= 1 << 31 else 4
+
+
+def tile_entries(shape: ContractionShape, depth: int) -> int:
+    """Entries of a table of p where all tiles of `depth` steps are alike: see GridTables.tile."""
+    return depth + shape.sizes[3] // depth
 
 
 def farthest(shape: ContractionShape) -> int:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from loopwright.ir.contraction_shape import ContractionShape, Dim
+from loopwright.ir.contraction_shape import ContractionShape, Dim, strided_bundles
 from loopwright.ir.expr import SATURATING
 from loopwright.ir.gpu_machine import GpuMachine
 from loopwright.ir.grid_kernel import ElementsKernel, ElementsVariant, GridKernel, GridVariant
@@ -34,6 +34,8 @@ from loopwright.planner.grid_plans.grid_operands import (
     out_access,
     repeats_in_tiles,
     steps_apart,
+    table_entry_bytes,
+    tile_entries,
 )
 from loopwright.planner.grid_plans.grid_tiles import (
     TILES_4,
@@ -297,12 +299,12 @@ def _variant(
         aparts.append(apart)
     out_width, out_apart = out_access(shape, algebra.out, alignment[2], tile.columns)
     is_sum = algebra.out == algebra.accumulator
-    strided = "".join(
-        name for name, dims in zip("gijp", shape.bundles, strict=True) if len(dims) <= 1
-    )
     # Not of vector units with asynchronous copies, for which it has not been measured.
-    is_alike = "p" not in strided and repeats_in_tiles(shape, tile.depth)
+    is_alike = len(shape.p) > 1 and repeats_in_tiles(shape, tile.depth)
     is_alike = is_alike and (tile.uses_mma or tile.stages == 2)
+    entries = tile_entries(shape, tile.depth) if is_alike else None
+    strided = strided_bundles(shape, entry=table_entry_bytes(shape), tiles=entries)
+    is_alike = is_alike and "p" not in strided
     found = GridVariant(
         tile.rows,
         tile.columns,
@@ -319,7 +321,7 @@ def _variant(
         swapped=shape.swapped,
         strided=strided,
         by_tiles=is_alike,
-        is_wide=strided != "gijp" and farthest(shape) >= 1 << 31,
+        is_wide=set(strided) < set("gijp") and farthest(shape) >= 1 << 31,
         resident=tile.resident,
         stages=tile.stages,
         slices=tile.slices,

@@ -82,7 +82,7 @@ def product_seconds(
     issued = 0.08 if variant.uses_mma else 0.02 + 0.9 * words / own  # beside the operations
     issued += _LOOP if variant.copies else 0.0
     if variant.slices > 1 and variant.thread_columns > variant.thread_rows:
-        is_crowded = variant.out_apart > 1 or "i" not in variant.strided
+        is_crowded = variant.out_apart > 1 or not variant.has_stride("i")
         issued += _WIDE + (_CROWDED if variant.left_along_p and is_crowded else 0.0)
     steps = -(-chunk // variant.depth) * variant.depth
     shared = variant.stages * variant.depth * (variant.rows * sizes[0] + variant.columns * sizes[1])
@@ -108,7 +108,7 @@ def product_seconds(
         waves * (steps // variant.depth + 2) * _LOAD_CYCLES / (variant.stages - 1),
     )
     # Where tiles are not alike, offsets come first, then what lies there.
-    if "p" not in variant.strided and not variant.by_tiles:
+    if not variant.has_stride("p") and not variant.by_tiles:
         cycles += slowest * (steps // variant.depth) * _TABLE_CYCLES / (warps * min(held, slowest))
     if variant.by_tiles and variant.stages > 2:
         cycles += slowest * (steps // variant.depth) * _TILE_TABLE_CYCLES
@@ -118,7 +118,8 @@ def product_seconds(
     if variant.joins:
         ending = 2.0 * variant.slices * variant.rows * variant.columns * size / _LINE
     cycles += slowest * (ending + _LOAD_CYCLES)
-    if not {"i", "j"} & set(variant.strided) and not variant.joins:  # places in out, by two tables
+    is_scattered = not variant.has_stride("i") and not variant.has_stride("j")
+    if is_scattered and not variant.joins:  # places in out, by two tables
         cycles += slowest * own / (warps * min(held, slowest)) * _SCATTER_CYCLES
     elements = (batch * m * k, batch * k * n, batch * m * n)
     memory = sum(count * size for count, size in zip(elements, sizes, strict=True))

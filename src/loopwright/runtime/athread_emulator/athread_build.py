@@ -20,6 +20,7 @@ from loopwright.runtime.athread_emulator.instrument_assembly import (
 )
 from loopwright.runtime.athread_emulator.sunway_c import rewrite_sunway_c
 from loopwright.runtime.disk_cache import Entry, disk_cache
+from loopwright.runtime.own_folder import own_folder
 from loopwright.runtime.toolchain import Compiler, find_compiler, run_tool
 
 __all__ = ["build_athread", "require_emulator"]
@@ -213,10 +214,8 @@ def _emulator_object(compiler: Compiler) -> bytes:
 
 
 def _compiled(compiler: Compiler, sources: Sequence[Path]) -> bytes:
-    import tempfile  # lazy: only the first use of the emulator
-
-    with tempfile.TemporaryDirectory(prefix="loopwright-") as folder:
-        target, unit = Path(folder) / "emulator.o", Path(folder) / "emulator.c"
+    with own_folder() as folder:
+        target, unit = folder / "emulator.o", folder / "emulator.c"
         unit.write_text("".join(f"#include {_text(str(path))}\n" for path in sources))
         _checked((*compiler.command, *_OWN_FLAGS, "-c", "-o", str(target), str(unit)))
         return target.read_bytes()

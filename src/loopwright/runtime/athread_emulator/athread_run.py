@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from loopwright.ir.mesh_machine import MeshMachine
 from loopwright.lazy_dataclass import dataclass
 from loopwright.runtime.athread_emulator.athread_build import build_athread
 from loopwright.runtime.athread_emulator.athread_trace import Trace, read_trace
+from loopwright.runtime.own_folder import own_folder
 
 __all__ = ["AthreadFault", "AthreadRun", "run_athread", "run_built"]
 
@@ -66,8 +66,8 @@ def run_athread(
     strict: bool = False,
 ) -> AthreadRun:
     """Build a program and run it: see `build_athread` and `run_built`."""
-    with tempfile.TemporaryDirectory(prefix="loopwright-athread-") as name:
-        program = build_athread(masters, slaves, machine, Path(name), flags, flags_of=flags_of)
+    with own_folder("loopwright-athread-") as folder:
+        program = build_athread(masters, slaves, machine, folder, flags, flags_of=flags_of)
         return run_built(
             program,
             arguments,
@@ -95,8 +95,8 @@ def run_built(
     what it has put itself before a barrier: when a put has ended, its data have left the LDM, and
     need not have come to main memory. Raises AthreadFault with the line of the first fault.
     """
-    with tempfile.TemporaryDirectory(prefix="loopwright-athread-") as name:
-        fault, trace = Path(name) / "fault", Path(name) / "trace"
+    with own_folder("loopwright-athread-") as folder:
+        fault, trace = folder / "fault", folder / "trace"
         environment = {**os.environ, "ATHREAD_SEED": str(seed), "ATHREAD_FAULT": str(fault)}
         if profile:
             environment["ATHREAD_TRACE"] = str(trace)

@@ -85,7 +85,7 @@ def _examples() -> str:
     return ", ".join(family.example for family in BUILT_IN.values())
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def _found(text: str, rank: int) -> Format:
     match = _SPELLING.fullmatch(text)
     name = match[1].lower() if match else text

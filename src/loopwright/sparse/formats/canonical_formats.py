@@ -26,7 +26,7 @@ __all__ = ["canonical_format", "is_verified"]
 _MOST_NUMBERS = 12  # in a descriptor that may have parameters of the table
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def is_verified(format: Format) -> bool:
     """Whether a format is one of the table, with any parameters and under any names.
 

@@ -56,7 +56,7 @@ def made_types(target: Format, shape: tuple[int, ...], stored: int, counter: DTy
     return _types(target, bits, stored.bit_length(), counter)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def _types(target: Format, bits: tuple[int, ...], stored: int, counter: DType) -> Types:
     shape = [1 << width for width in bits]
     most = (1 << stored) - 1

@@ -66,7 +66,7 @@ class TupleValue:
     is_list: bool = False
 
     def __str__(self) -> str:
-        return f"a tuple of {len(self.items)}"
+        return f"a {'list' if self.is_list else 'tuple'} of {len(self.items)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -291,6 +291,24 @@ def _clip(x: PyValue, low: PyValue, high: PyValue) -> Value:
     return binary("min", binary("max", x, low), high)
 
 
+def _round(x: PyValue) -> Value:
+    if x.dtype.is_integer:
+        return x
+    return numpy_functions.call(np.rint, "np.round", [x])
+
+
+def _invert(x: PyValue) -> Value:
+    """Python's `~True` is -2, and a ufunc of a Python bool is that of NumPy's."""
+    return PyValue(Unary("not", x.expr)) if x.dtype == BOOL else unary("invert", x)
+
+
+def _reciprocal(x: PyValue) -> Value:
+    if x.dtype.is_integer or x.dtype == BOOL:
+        hint = "1 / x in floating point, 1 // x of integers"
+        raise Refusal("LW103", f"'reciprocal' is not compiled for {x.dtype}", hint=hint)
+    return binary("div", constant(1), x)
+
+
 def _sign(x: PyValue) -> PyValue:
     if x.dtype == BOOL or x.dtype.is_complex:
         raise Refusal("LW103", f"'sign' is not compiled for {x}")
@@ -314,12 +332,14 @@ def _rows() -> dict[object, tuple[int, Callable[..., Value]]]:
         np.logical_not: (1, lambda x: PyValue(Unary("not", truth(x)))),
         np.negative: (1, lambda x: unary("neg", x)),
         np.positive: (1, lambda x: unary("pos", x)),
-        np.invert: (1, lambda x: unary("invert", x)),
-        np.reciprocal: (1, lambda x: binary("div", constant(1), x)),
+        np.invert: (1, _invert),
+        np.reciprocal: (1, _reciprocal),
         np.isnan: (1, _is_nan),
         np.isinf: (1, lambda x: PyValue(Binary("eq", *_magnitude(x)))),
         np.isfinite: (1, lambda x: PyValue(Binary("lt", *_magnitude(x)))),
         np.sign: (1, _sign),
+        np.round: (1, _round),
+        np.around: (1, _round),
         np.clip: (3, _clip),
         np.left_shift: (2, lambda x, y: _shift("shl", x, y)),
         np.right_shift: (2, lambda x, y: _shift("shr", x, y)),

@@ -115,8 +115,7 @@ class Reductions:
         array, axis, keep = given.bound("a", "axis", "keepdims", needed=1)
         held = array_argument(array, given.name)
         tested = ArrayValue(Cast(truth(PyValue(held.expr)), INT64), held.shape)
-        found = self._added("add", tested, axis, _flag(keep), INT64)
-        return PyValue(found.expr, weak=True) if isinstance(found, PyValue) else found
+        return self._added("add", tested, axis, _flag(keep), INT64)
 
     def _order(self, array: ArrayValue) -> tuple[int, ...]:
         return self._build.order_of(array)

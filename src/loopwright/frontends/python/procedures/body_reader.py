@@ -198,6 +198,9 @@ class BodyReader:
         if isinstance(stmt.target, ast.Name):
             node = ast.copy_location(ast.Name(stmt.target.id, ast.Load()), stmt.target)
             own, other = values.values(node, stmt.value)
+            if isinstance(own, TupleValue) and own.is_list:
+                hint = "a tuple, or a list made at once"
+                raise Refusal("LW121", "a list that grows cannot be compiled", hint=hint)
             found = values.operate(op, own, other)
             if not isinstance(own, ArrayValue):
                 self.env[stmt.target.id] = self._named(stmt.target.id, found)
@@ -338,6 +341,8 @@ class BodyReader:
             del build.blocks[depth:]
             del build.ranges.facts[facts:]
         build.span = values.span(stmt)
+        if names.is_widened and iterations is not None:
+            iterations.run()  # other calls are for Python, where it can be told
         exports: Env = {}
         if iterations is not None and not _is_left(stmt):
             unbound = [x for x in bound_names(changing) if x in end and not names.has(x)]

@@ -33,6 +33,9 @@ class Iterations:
         self._arrays: list[ArrayValue] = []
         self._first: Expr | None = None  # of what enumerate counts
         self._is_range = False
+        self.start: Expr = Const(0)
+        self.stop: Expr = Const(0)
+        self.step: Expr = Const(1)
         self._header(stmt.iter)
 
     def _header(self, node: ast.expr) -> None:
@@ -65,7 +68,7 @@ class Iterations:
         for array in self._arrays[1:]:
             if not self._build.equal(stop, array.shape[0]):
                 stop = stop.min(array.shape[0])
-        self.start, self.stop, self.step = Const(0), stop, Const(1)
+        self.stop = stop
         self._build.ranges.set(self._var, Const(0), normal(stop - 1))
 
     def _range(self, node: ast.Call) -> None:
@@ -77,7 +80,8 @@ class Iterations:
             build.index(_number(x), "the bound of the loop")
             for x in self._values.values(*node.args)
         ]
-        start, stop = (Const(0), found[0]) if len(found) == 1 else found[:2]
+        bounds: list[Expr] = [Const(0), *found] if len(found) == 1 else found
+        start, stop = bounds[:2]
         step = found[2] if len(found) == 3 else Const(1)
         self.start, self.stop, self.step = start, stop, step
         match step:

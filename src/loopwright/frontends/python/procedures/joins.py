@@ -38,7 +38,8 @@ def same_value(x: AnyValue | None, y: AnyValue | None) -> bool:
         case StaticValue(value=one), StaticValue(value=other):
             return one is other
         case TupleValue(items=one), TupleValue(items=other):
-            return len(one) == len(other) and all(map(same_value, one, other))
+            alike = len(one) == len(other) and x.is_list == y.is_list
+            return alike and all(map(same_value, one, other))
         case ArrayValue(view=one), ArrayValue(view=other):
             return one is not None and one == other
         case PyValue(), PyValue():

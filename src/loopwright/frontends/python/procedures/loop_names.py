@@ -63,6 +63,7 @@ class LoopNames:
         self._kept: set[str] = set()  # names that an iteration may leave as they are
         changed, bound = changed_names(body), bound_names(body)
         self._changed, self._bound = changed, bound
+        self.is_widened = False  # a number has another type behind the loop, if that runs
         for name in sorted(changed & env.keys()):
             value = env[name]
             if isinstance(value, PyValue):
@@ -70,6 +71,7 @@ class LoopNames:
                 cell = build.cell(name, kind[0])
                 stored(build, cell, value)
                 self._cells[name] = cell, kind
+                self.is_widened = self.is_widened or kind != value.type
             elif isinstance(value, ArrayValue) and name in bound and name in arrays:
                 self._arrays[name] = build.copy(value, name)
                 if self._is_shared(name, value, env):

@@ -56,7 +56,7 @@ class Subscripts:
         if isinstance(node, ast.Slice):
             return [self._item(node)]
         found = self._value(node)
-        if isinstance(found, TupleValue):
+        if isinstance(found, TupleValue) and not found.is_list:
             return [self._plain(item) for item in found.items]
         return [self._plain(found)]
 
@@ -79,6 +79,9 @@ class Subscripts:
             return None if value.value is None else ...
         if isinstance(value, PyValue | ArrayValue):
             return value
+        if isinstance(value, TupleValue) and value.is_list:
+            hint = "np.array([...]) reads elements"
+            raise Refusal("LW110", "a list of indices cannot be compiled yet", hint=hint)
         raise Refusal("LW110", "this is no subscript of an array", found=str(value))
 
     # -- applying ---------------------------------------------------------------------------------
@@ -95,7 +98,11 @@ class Subscripts:
         if index is not None:
             assert array.view is not None
             return PyValue(Load(array.view.base, index, array.dtype))
-        return self.view(self._build.store(array), items)
+        found = self.view(self._build.store(array), items)
+        if found.rank == 0:
+            text = "a subscript with '...' that leaves no dimension gives an array of rank 0"
+            raise Refusal("LW110", text, hint="without '...' it is a number")
+        return found
 
     def element(self, array: ArrayValue, items: Sequence[Item]) -> tuple[Expr, ...] | None:
         """The subscripts of the base for a subscript of all dimensions; None for any other."""
@@ -115,10 +122,7 @@ class Subscripts:
             raise Refusal("LW114", "a boolean is used as a subscript", hint="0 or 1")
         build = self._build
         at = build.index(item, "the subscript")
-        if isinstance(at, Const):
-            is_negative = at.value < 0  # type: ignore[operator]
-        else:
-            is_negative = self._is_negative(at)
+        is_negative = self._is_negative(at)
         given = at
         if is_negative is None:
             at = build.define("at", Select(at < 0, at + extent, at))
@@ -182,7 +186,7 @@ class Subscripts:
             for x in (item.start, item.stop)
         ]
         if step == Const(1):
-            found = self._rising(*ends, extent)
+            found = self._rising(ends[0], ends[1], extent)
             if found is not None:
                 return *found, step
         elif ends == [None, None] and isinstance(step, Const):

@@ -62,7 +62,7 @@ OPERATORS = {**BINARY, ast.LShift: "shl", ast.RShift: "shr"}
 _METHODS = {
     "sum": np.sum, "prod": np.prod, "mean": np.mean, "std": np.std, "var": np.var,
     "min": np.min, "max": np.max, "all": np.all, "any": np.any, "dot": np.dot,
-    "transpose": np.transpose, "reshape": np.reshape, "swapaxes": np.swapaxes,
+    "round": np.round, "transpose": np.transpose, "reshape": np.reshape, "swapaxes": np.swapaxes,
     "argmin": np.argmin, "argmax": np.argmax, "cumsum": np.cumsum, "trace": np.trace,
     "cumprod": np.cumprod, "conj": np.conjugate, "conjugate": np.conjugate,
 }  # fmt: skip
@@ -143,12 +143,17 @@ class ValueReader:
                 return value
 
     def _may_write(self, node: ast.expr) -> bool:
-        """Whether evaluating an expression may write memory: it calls a helper."""
+        """Whether evaluating an expression may write memory: by a helper, or by out=."""
         for inner in ast.walk(node):
-            if isinstance(inner, ast.Call):
-                function = self.static(inner.func)
-                if isinstance(function, FunctionType) and not _is_numpy(function):
-                    return True
+            if not isinstance(inner, ast.Call):
+                continue
+            function = self.static(inner.func)
+            if isinstance(function, FunctionType) and not _is_numpy(function):
+                return True
+            if isinstance(function, np.ufunc) and len(inner.args) > function.nin:
+                return True
+            if any(keyword.arg == "out" for keyword in inner.keywords):
+                return True
         return False
 
     def condition(self, node: ast.expr) -> Expr:
@@ -208,9 +213,9 @@ class ValueReader:
             case ast.UnaryOp(op=ast.Not()) | ast.BoolOp():
                 return PyValue(self.condition(node), weak=True)
             case ast.UnaryOp(op=op, operand=operand):
-                value, name = self.value(operand), UNARY[type(op)]
-                found = masked(lambda parts: self.elementwise.unary(name, *parts), (value,))
-                return self.elementwise.unary(name, value) if found is None else found
+                given, name = self.value(operand), UNARY[type(op)]
+                found = masked(lambda parts: self.elementwise.unary(name, *parts), (given,))
+                return self.elementwise.unary(name, given) if found is None else found
             case ast.Compare():
                 return self._compare(node)
             case ast.IfExp():
@@ -232,6 +237,8 @@ class ValueReader:
         if name is None:
             raise Refusal("LW122", f"{EXPRESSIONS[type(op)]} cannot be compiled")
         if isinstance(x, TupleValue) and isinstance(y, TupleValue) and name == "add":
+            if x.is_list != y.is_list:
+                raise Refusal("LW122", "a list and a tuple are added", found=f"{x} and {y}")
             return TupleValue((*x.items, *y.items), x.is_list)
         found = masked(lambda parts: self.elementwise.binary(name, *parts), (x, y))
         if found is not None:
@@ -290,8 +297,8 @@ class ValueReader:
         found: AnyValue | None = None
         for op, x, y in zip(node.ops, values, values[1:], strict=False):
             if isinstance(op, ast.Is | ast.IsNot):
-                one = self._is_same(x, y)
-                one = PyValue(Const(one is isinstance(op, ast.Is), BOOL), weak=True)
+                holds = self._is_same(x, y) is isinstance(op, ast.Is)
+                one: AnyValue = PyValue(Const(holds, BOOL), weak=True)
             elif isinstance(x, StaticValue) and isinstance(y, StaticValue):
                 one = PyValue(Const(_compared(op, x.value, y.value), BOOL), weak=True)
             elif type(op) not in COMPARE:
@@ -302,7 +309,7 @@ class ValueReader:
             if found is None:
                 found = one
                 continue
-            both = [as_number(part, "a part of a chained comparison") for part in (found, one)]
+            both = [as_number(side, "a part of a chained comparison") for side in (found, one)]
             found = PyValue(logical("and", truth(both[0]), truth(both[1])), weak=True)
         assert found is not None
         return found
@@ -349,13 +356,30 @@ class ValueReader:
                     for x in (node.slice.lower, node.slice.upper, node.slice.step)
                 ]
                 return TupleValue(base.items[slice(*bounds)])
-            at = static_integer(self.value(node.slice), "the index of a tuple")
+            index = self.value(node.slice)
+            if isinstance(index, PyValue) and not isinstance(index.expr, Const):
+                return self._of_list(base, index)
+            at = static_integer(index, "the index of a tuple")
             if not -len(base.items) <= at < len(base.items):
                 raise Refusal("LW111", f"index {at} of a tuple of {len(base.items)}")
             return base.items[at]
         if not isinstance(base, ArrayValue):
             raise Refusal("LW115", f"'{ast.unparse(node.value)}' has no elements", found=str(base))
         return self.subscripts.read(self.build.store(base), self.subscripts.items(node.slice))
+
+    def _of_list(self, base: TupleValue, index: PyValue) -> AnyValue:
+        """An element, by a variable, of a list or tuple of numbers of one type."""
+        types = {x.type for x in base.items if isinstance(x, PyValue)}
+        if len(types) != 1 or not all(isinstance(x, PyValue) for x in base.items):
+            raise Refusal("LW184", "a tuple of several types is indexed by a variable")
+        given = CallArguments("list", (TupleValue(base.items),), {})
+        ((dtype, weak),) = types
+        given.keywords["dtype"] = StaticValue(dtype.numpy)
+        array = self.functions.array(given)
+        assert isinstance(array, ArrayValue)
+        found = self.subscripts.read(array, [index])
+        assert isinstance(found, PyValue)
+        return PyValue(found.expr, weak)
 
     def _grid(self, node: ast.expr) -> AnyValue:
         """`np.mgrid[a:b, c:d]` of integers, as the tuple that it unpacks to."""
@@ -404,7 +428,9 @@ class ValueReader:
                     text = f"'.{node.attr}' of an array is not compiled yet"
                     raise Refusal("LW125", text, hint=f"np.{node.attr}(...), which is a copy here")
         if isinstance(base, PyValue) and node.attr in ("shape", "ndim", "size") and not base.weak:
-            return {"shape": TupleValue(()), "ndim": constant(0), "size": constant(1)}[node.attr]
+            if node.attr == "shape":
+                return TupleValue(())
+            return constant(0 if node.attr == "ndim" else 1)
         if isinstance(base, PyValue) and node.attr == "dtype" and not base.weak:
             return StaticValue(base.dtype.numpy)
         text = f"the attribute '{node.attr}' is not known"

@@ -1,0 +1,1 @@
+"""Whole NumPy functions by `jit` beside NumPy and numba."""

@@ -1,0 +1,70 @@
+"""Lists in whole NumPy functions: sequences where a tuple may stand too, refused elsewhere."""
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from frontends.kernels import define
+
+A = np.arange(6.0).reshape(2, 3)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return np.concatenate([a[0], a[1]])",
+        "return a + np.array([1.0, 2.0, 3.0])",
+        "return len([1, 2] + [3])",
+        "[p, q] = [a[0], a[1]]\n    return p + q",
+    ],
+)
+def test_a_list_is_a_sequence(body: str) -> None:
+    function = define(f"def f(a):\n    {body}\n")
+    np.testing.assert_array_equal(lw.jit(function)(A), function(A), strict=True)
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (
+            ["return [a, 1]"],
+            "f.py:2:5: error: a list is returned [LW128]\n"
+            "    return [a, 1]\n"
+            "    ^^^^^^^^^^^^^\n"
+            "try: a tuple, or np.array of it",
+        ),
+        (
+            ["i = [0, 1]", "return a[i]"],
+            "f.py:3:12: error: a list of indices cannot be compiled yet [LW110]\n"
+            "    return a[i]\n"
+            "           ^^^^\n"
+            "try: np.array([...]) reads elements",
+        ),
+        (
+            ["a[[0, 1]] = 0"],
+            "f.py:2:5: error: a list of indices cannot be compiled yet [LW110]\n"
+            "    a[[0, 1]] = 0\n"
+            "    ^^^^^^^^^^^^^\n"
+            "try: np.array([...]) reads elements",
+        ),
+        (
+            ["x = [1, 2]", "x += [3]", "return len(x) * a"],
+            "f.py:3:5: error: a list that grows cannot be compiled [LW121]\n"
+            "    x += [3]\n"
+            "    ^^^^^^^^\n"
+            "try: a tuple, or a list made at once",
+        ),
+        (
+            ["x = (1, 2) + [3]", "return a"],
+            "f.py:2:9: error: a list and a tuple are added [LW122]\n"
+            "    x = (1, 2) + [3]\n"
+            "        ^^^^^^^^^^^^\n"
+            "note: found a tuple of 2 and a list of 1",
+        ),
+    ],
+)
+def test_what_only_a_list_can_do_is_refused(lines: list[str], message: str) -> None:
+    text = "\n    ".join(["def f(a):", *lines])
+    with pytest.raises(lw.SourceError) as caught:
+        lw.jit(define(f"{text}\n", file="f.py"))(A)
+    assert str(caught.value) == message
