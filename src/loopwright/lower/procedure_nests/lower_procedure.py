@@ -339,8 +339,9 @@ def _memory(array: ProcedureArray, most: Sequence[Expr]) -> Callable[[Stmt], Stm
     strides = _packed(most, array.order)
     elements = 1
     for extent in most:
-        elements *= int(extent.value.real) if isinstance(extent, Const) else _STACK_BYTES + 1
-    is_small = elements * array.dtype.bytes <= _STACK_BYTES
+        elements *= int(extent.value.real) if isinstance(extent, Const) else 1
+    is_known = all(isinstance(extent, Const) for extent in most)
+    is_small = is_known and elements * array.dtype.bytes <= _STACK_BYTES
     space = Space.STACK if is_small else Space.SCRATCH
     buffer = Buffer(array.name, array.dtype, strides, space, True)
     return lambda body: Alloc(buffer, tuple(most), body)
