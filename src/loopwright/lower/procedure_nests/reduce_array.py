@@ -216,7 +216,7 @@ class _Reduction:
     def plain_element(self, inner: tuple[int, ...], number: Expr) -> Expr:
         """An element of memory without gaps, counted along the axes `inner`."""
         assert self.plain is not None
-        index = [_ZERO if axis in inner else x for axis, x in enumerate(self.index)]
+        index: list[Expr] = [_ZERO if axis in inner else x for axis, x in enumerate(self.index)]
         index[inner[-1]] = number
         return self.plain.load(index)
 
