@@ -108,6 +108,26 @@ def test_results_are_arguments_views_and_numbers() -> None:
     assert type(found[4]) is float
 
 
+def total(a):
+    return a.sum()
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [
+        lambda a: a,
+        lambda a: a[:, :280],
+        lambda a: a[::-1],
+        lambda a: a[:, ::-2],
+        lambda a: a.T[:, 1:],
+        lambda a: a.reshape(5, 20, 300)[1:, :18, :299],
+    ],
+)
+def test_sums_of_arrays_with_gaps_are_added_in_numpys_pieces(cut) -> None:
+    a = cut(numbers(100, 300))
+    assert lw.jit(total)(a) == total(a)
+
+
 def add_to(a, b):
     a += 2 * b[::-1]
 

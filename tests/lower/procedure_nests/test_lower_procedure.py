@@ -157,6 +157,13 @@ def test_local_arrays_inside_of_loops() -> None:
     check_ways(f, {"a": numbers(7) / 9}, {"n": 7, "m": 0})
 
 
+def test_local_memory_without_elements_has_any_other_extent() -> None:
+    local = ProcedureArray("t", FLOAT64, (ZERO, N))
+    body = (AllocateArray(local, (ZERO, N)), ComputeArray("t", Const(1.0, FLOAT64)))
+    f = procedure((array("a", N),), *body, ComputeArray("a", Const(2.0, FLOAT64)))
+    check_ways(f, {"a": numbers(3)}, {"n": 3, "m": 0})
+
+
 # -- reductions and products ----------------------------------------------------------------------
 
 

@@ -172,7 +172,8 @@ class _Emitter:
         self.arena: IdentityMap[Alloc, memory.PointerBuffer] = IdentityMap()
         self.claims = False  # threads claim pieces of parallel loops; else they have fixed shares
         usual = 256 if "avx2" in features else 128
-        self.metadata = Metadata(vector_bits=nest.vector_bits or usual)
+        # Array statements of any kind are independent loops; others were looked at by a planner.
+        self.metadata = Metadata(vector_bits=nest.vector_bits or usual, has_widths=nest.fuses)
         self._narrow_uses = NarrowUses()
         self.code.flags = fast_math_flags(nest)
         is_ours = nest.leave_to_llvm and nest.fuses and not nest.reassoc

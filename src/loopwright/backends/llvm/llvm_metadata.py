@@ -37,6 +37,8 @@ class Metadata:
 
     lines: list[str] = field(default_factory=list)
     vector_bits: int = _VECTOR_BITS  # of vectors that LLVM is to make of loops
+    # Whether LLVM may be asked for vectors of a width: where it makes none, it says so on stderr.
+    has_widths: bool = True
 
     def node(self, *operands: str, distinct: bool = False, itself: bool = False) -> str:
         """A new node; with `itself` its first operand is the node itself, as loop IDs need."""
@@ -65,7 +67,7 @@ class Metadata:
         if _is_explicit(loop) or _is_row(loop):
             facts.append(self.node('!"llvm.loop.vectorize.enable"', "i1 false"))
             facts.append(self.node('!"llvm.loop.unroll.disable"'))
-        elif _is_short(loop):
+        elif self.has_widths and _is_short(loop):
             # Not vectorize.enable, for which LLVM writes a warning where it sees no vectors.
             width, count = _whole_vectors(loop, self.vector_bits)
             facts.append(self.node('!"llvm.loop.vectorize.width"', f"i32 {width}"))

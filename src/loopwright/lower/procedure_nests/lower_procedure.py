@@ -265,7 +265,18 @@ class _Lowering:
             return self.value(stmt.value, index)
 
         others = tuple(map(Var, self.procedure.sizes))
-        return lower_reduction(self.builder, lowered, target, element, most, others)
+        plain = self.plain(stmt.value, len(stmt.shape))
+        return lower_reduction(self.builder, lowered, target, element, most, others, plain)
+
+    def plain(self, value: Expr, rank: int) -> ElementMap | None:
+        """Memory of the caller that a value is, whose axes step by one along its dimensions."""
+        if not isinstance(value, Load) or value.index:
+            return None
+        found = self.maps[value.array]
+        of_caller = {array.name for array in self.procedure.arrays}
+        steps = [axis.steps for axis in found.axes]
+        is_plain = all(len(x) == 1 and x[0][1] == _ONE for x in steps)
+        return found if is_plain and len(steps) == rank and found.base in of_caller else None
 
     def most(self, extent: Expr, axis: int, stmt: ReduceArray) -> Expr:
         """An upper bound of an extent of a reduced value that is known at entry."""
@@ -328,8 +339,9 @@ def _memory(array: ProcedureArray, most: Sequence[Expr]) -> Callable[[Stmt], Stm
     strides = _packed(most, array.order)
     elements = 1
     for extent in most:
-        elements *= int(extent.value.real) if isinstance(extent, Const) else _STACK_BYTES + 1
-    is_small = elements * array.dtype.bytes <= _STACK_BYTES
+        elements *= int(extent.value.real) if isinstance(extent, Const) else 1
+    is_known = all(isinstance(extent, Const) for extent in most)
+    is_small = is_known and elements * array.dtype.bytes <= _STACK_BYTES
     space = Space.STACK if is_small else Space.SCRATCH
     buffer = Buffer(array.name, array.dtype, strides, space, True)
     return lambda body: Alloc(buffer, tuple(most), body)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Container, Sequence
 from functools import reduce
 
 from loopwright.ir.dtypes import FLOAT32, DType
-from loopwright.ir.expr import Binary, Const, Expr, Load, cast
-from loopwright.ir.loops import Alloc, Buffer, For, If, Mark, Space, Stmt, Store
+from loopwright.ir.expr import Binary, Const, Expr, Load, Select, Var, cast
+from loopwright.ir.loops import Alloc, Buffer, For, If, Let, Mark, Space, Stmt, Store
 from loopwright.ir.procedure import ReduceArray
 from loopwright.lower.procedure_nests.build_loops import Cell, NestBuilder, block, loops
 from loopwright.lower.procedure_nests.element_maps import ElementMap
@@ -17,6 +17,7 @@ __all__ = ["lower_reduction"]
 
 Value = Callable[[Sequence[Expr]], Expr]
 _ZERO, _ONE = Const(0), Const(1)
+_BUFFER = 8192  # elements of NumPy's buffers
 _NEUTRAL = {"add": 0, "mul": 1, "and": 1, "or": 0}
 
 
@@ -27,13 +28,14 @@ def lower_reduction(
     value: Value,
     most: Sequence[Expr],
     others: Container[Expr] = (),
+    plain: ElementMap | None = None,
 ) -> Stmt:
     """The loops of a reduction. `value` gives the element at an index, and reads no target.
 
     `most` are upper bounds of the extents that are known at entry; `others` are extents that are
-    not 1.
+    not 1; `plain` is the value where it is memory of the caller as it lies there.
     """
-    reduction = _Reduction(builder, stmt, target, value, most, others)
+    reduction = _Reduction(builder, stmt, target, value, most, others, plain)
     body = block(reduction.begin(), reduction.along(tuple(x for run in stmt.runs for x in run)))
     return reduction.around(body)
 
@@ -47,9 +49,10 @@ class _Reduction:
         value: Value,
         most: Sequence[Expr],
         others: Container[Expr],
+        plain: ElementMap | None,
     ) -> None:
         self.builder, self.stmt, self.target, self.value = builder, stmt, target, value
-        self.most, self.others = most, others
+        self.most, self.others, self.plain = most, others, plain
         self.variables = builder.index(len(stmt.shape))
         pairs = zip(self.variables, stmt.shape, strict=True)
         self.index = [_ZERO if extent == _ONE else var for var, extent in pairs]
@@ -92,6 +95,9 @@ class _Reduction:
         inner = self.inner_run(order)
         outer = tuple(axis for axis in order if axis not in inner)
         is_reduced = bool(inner) and inner[0] in self.stmt.axes
+        is_total = len(self.stmt.axes) == len(self.stmt.shape)
+        if is_total and self.is_pairwise and outer and not self.stmt.chunk:
+            return self.buffered(order)
         if is_reduced:
             found = self.loops(outer, self.reduced(inner))
         else:
@@ -132,9 +138,7 @@ class _Reduction:
         dtype = self.target.dtype
         wide = FLOAT32 if dtype.bits == 16 else dtype  # NumPy adds half numbers as single ones
         total = self.builder.cell("total", wide)
-        count: Expr = _ONE
-        for axis in inner:
-            count = count * self.stmt.shape[axis]
+        count = self.count(inner)
         element, before = self.elements(inner, wide)
         if self.stmt.chunk:
             start = self.builder.index(1)[0]
@@ -144,6 +148,40 @@ class _Reduction:
         else:
             whole = self.sum_of(count, element, total, wide)
         return total.around(block(before, whole))
+
+    def buffered(self, order: tuple[int, ...]) -> Stmt:
+        """The sum of all elements, with gaps between them: NumPy copies pieces of them first.
+
+        A piece is as many whole runs, or whole groups of runs, as its buffer holds, or one run.
+        """
+        dtype = self.target.dtype
+        wide = FLOAT32 if dtype.bits == 16 else dtype
+        total = self.builder.cell("total", wide)
+        groups: list[Expr] = []
+        left = order
+        while left:
+            inner = self.inner_run(left)
+            groups.append(self.count(inner))
+            left = tuple(axis for axis in left if axis not in inner)
+        whole = self.count(order)
+        plane, piece = (Var(self.builder.name(x)) for x in ("plane", "piece"))
+        first, start = self.builder.index(2)
+        element, before = self.elements(order, wide)
+        stop = Binary("min", first + plane, whole)
+        size = Binary("min", stop - start, piece)
+        body = self.sum_of(size, lambda at: element(start + at), total, wide)
+        body = For(start.name, first, stop, body, piece)
+        body = For(first.name, _ZERO, whole, body, plane)
+        sizes = _pieces(groups[0], groups[1:], whole)
+        for var, value in zip((plane, piece), sizes, strict=True):
+            body = Let(var.name, Binary("max", value, _ONE), body)
+        return total.around(block(before, body))
+
+    def count(self, axes: Sequence[int]) -> Expr:
+        count: Expr = _ONE
+        for axis in axes:
+            count = count * self.stmt.shape[axis]
+        return count
 
     def sum_of(
         self, count: Expr, element: Callable[[Expr], Expr], total: Cell, wide: DType
@@ -162,6 +200,8 @@ class _Reduction:
                 return cast(self.value(index), wide)
 
             return at, block()
+        if self.plain is not None and len(inner) == len(self.inner_run(inner)):
+            return lambda number: cast(self.plain_element(inner, number), wide), block()
         size: Expr = _ONE
         place: Expr = _ZERO
         for axis in inner:
@@ -172,6 +212,27 @@ class _Reduction:
         self.memory.append(Alloc(row, (size,), block()))
         store = Store(name, (place,), cast(self.value(self.index), wide))
         return lambda number: Load(name, (number,), wide), self.loops(inner, store, Mark.SIMD)
+
+    def plain_element(self, inner: tuple[int, ...], number: Expr) -> Expr:
+        """An element of memory without gaps, counted along the axes `inner`."""
+        assert self.plain is not None
+        index: list[Expr] = [_ZERO if axis in inner else x for axis, x in enumerate(self.index)]
+        index[inner[-1]] = number
+        return self.plain.load(index)
+
+
+def _pieces(core: Expr, groups: Sequence[Expr], whole: Expr) -> tuple[Expr, Expr]:
+    """How many elements pieces do not go beyond, and how many a piece has.
+
+    `core` elements are copied together, `groups` are the extents around them from the fastest on.
+    """
+    if not groups:
+        return whole, whole
+    wider = core * groups[0]
+    fits = Binary("le", wider, Const(_BUFFER))
+    plane, piece = _pieces(wider, groups[1:], whole)
+    runs = Binary("max", Const(_BUFFER) // Binary("max", core, _ONE), _ONE)
+    return Select(fits, plane, wider), Select(fits, piece, runs * core)
 
 
 def _both(one: Expr, other: Expr) -> Expr:
