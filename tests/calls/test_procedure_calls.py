@@ -205,21 +205,3 @@ def test_a_refusal_shows_the_errors_of_one_reader() -> None:
 def test_permission_to_reorder_changes_nothing() -> None:
     a, b = numbers(5), numbers(5, seed=4)
     assert np.array_equal(lw.jit(reassoc=True)(combine)(a, b), combine(a, b))
-
-
-def test_an_extent_of_one_that_only_a_loop_knows_is_no_number() -> None:
-    """NumPy broadcasts it; compiled code says that it does not."""
-
-    def tails(a, b, n):  # type: ignore[no-untyped-def]
-        s = 0.0
-        for i in range(2, n):
-            s += (a[i:] + b[:3]).sum()
-        return s
-
-    compiled = lw.jit(tails)
-    a, b = np.arange(5.0), np.arange(3.0)
-    assert compiled(a, b, 3) == tails(a, b, 3)
-    with pytest.raises(NotImplementedError, match="extents 1 and 3 broadcast together"):
-        compiled(a[:3], b, 3)
-    with pytest.raises(ValueError, match="broadcast together with extents 2 and 3"):
-        compiled(a, b, 4)
