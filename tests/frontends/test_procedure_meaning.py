@@ -374,3 +374,36 @@ def test_more_of_the_meaning(
     function: Callable[..., Any], args: tuple[Any, ...], wanted: str
 ) -> None:
     agree(function, *args, wanted=wanted)
+
+
+def test_arrays_that_change_names_in_a_loop() -> None:
+    """What NumPy does to an argument under another name is never missed: done, or refused."""
+
+    def swapped(u, n):  # type: ignore[no-untyped-def]
+        v = u.copy()
+        for _ in range(n):
+            v[1:-1] = (u[2:] + u[:-2]) / 2
+            u, v = v, u
+        return u
+
+    def kept(u, n):  # type: ignore[no-untyped-def]
+        before = u.copy()
+        for _ in range(n):
+            before = u
+            u = before * 2 + 1
+        return u + before
+
+    def locals_swapped(u, n):  # type: ignore[no-untyped-def]
+        v, w = u.copy(), np.zeros_like(u)
+        for k in range(n):
+            w[:] = v * 2 + k
+            v, w = w, v
+        return v, w
+
+    for function in (swapped, kept):
+        with pytest.raises(lw.SourceError):
+            lw.jit(function)(np.arange(6.0), 3)
+    for n in range(4):
+        u = np.arange(6.0)
+        found, wanted = lw.jit(locals_swapped)(u, n), locals_swapped(u, n)
+        np.testing.assert_array_equal(found, wanted)

@@ -345,7 +345,7 @@ class BodyReader:
             iterations.run()  # other calls are for Python, where it can be told
         exports: Env = {}
         if iterations is not None and not _is_left(stmt):
-            unbound = [x for x in bound_names(changing) if x in end and not names.has(x)]
+            unbound = [x for x in bound_names(changing) if x in end and names.keeps(x, end[x])]
             wanted = [x for x in unbound if self._is_read_outside(stmt, x)]
             if wanted and iterations.run():
                 exports = exported(build, body, {name: end[name] for name in wanted})

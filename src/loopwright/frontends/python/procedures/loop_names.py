@@ -61,6 +61,7 @@ class LoopNames:
         self._arrays: dict[str, ArrayValue] = {}
         self._shared: set[str] = set()  # names of arrays that others see too
         self._kept: set[str] = set()  # names that an iteration may leave as they are
+        self._taken: dict[str, set[str]] = {}  # names, and those that go on with their arrays
         changed, bound = changed_names(body), bound_names(body)
         self._changed, self._bound = changed, bound
         self.is_widened = False  # a number has another type behind the loop, if that runs
@@ -92,6 +93,14 @@ class LoopNames:
         """Whether iterations hand a name on."""
         return name in self._cells or name in self._arrays
 
+    def keeps(self, name: str, value: AnyValue) -> bool:
+        """Whether what a name is at the end of an iteration is not handed on or replaced then."""
+        if self.has(name):
+            return False
+        view = value.view if isinstance(value, ArrayValue) else None
+        replaced = (v.view.base for v in self._arrays.values() if v.view is not None)
+        return view is None or view.base not in replaced
+
     def start(self, env: dict[str, AnyValue]) -> None:
         """What names are at the start of an iteration; emitted inside the loop."""
         for name, (cell, (_, weak)) in self._cells.items():
@@ -121,7 +130,7 @@ class LoopNames:
 
     def _hand_on_arrays(self, env: Mapping[str, AnyValue]) -> None:
         build = self._build
-        bases = {v.view.base for v in self._arrays.values() if v.view is not None}
+        bases = {v.view.base: name for name, v in self._arrays.items() if v.view is not None}
         moves: list[tuple[ArrayValue, ArrayValue]] = []
         for name, held in self._arrays.items():
             value = env.get(name)
@@ -138,10 +147,21 @@ class LoopNames:
                 if not build.equal(x, y):
                     text = f"'{name}' has another shape in the loop"
                     raise Refusal("LW192", text, hint="use another name")
+            if value.view.base in bases:
+                self._taken.setdefault(bases[value.view.base], set()).add(name)
             moves.append((held, build.copy(value) if value.view.base in bases else value))
         for held, value in moves:
             assert held.view is not None
             build.emit(ComputeArray(held.view.name, value.expr))
+
+    def _is_written(self, name: str) -> bool:
+        """Whether the loop may write an array that a name has before it, by any name."""
+        names, new = {name}, {name}
+        while new:
+            new = {x for one in new for x in self._taken.get(one, ())} - names
+            names |= new
+        views = (self._arrays[x].view for x in names)
+        return any(view is not None and view.base in self._build.written for view in views)
 
     def finish(
         self,
@@ -155,7 +175,7 @@ class LoopNames:
             assert held.view is not None
             if name not in self._shared:
                 continue
-            if held.view.base in build.written or name in self._kept or not runs():
+            if self._is_written(name) or name in self._kept or not runs():
                 text = f"'{name}' is an array that others see, or another one that the loop makes"
                 hint = f"copy into it: {name}[...] = ..."
                 raise Refusal("LW192", text, hint=hint)
