@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from loopwright.diagnostics import LoopwrightError
+from loopwright.diagnostics import LoopwrightError, UsageError
 from loopwright.python_text import parse_expression, parse_module
 from loopwright.sparse.spf.computation_parser import computation
 from loopwright.tuning.loop_tree_text import parse_tree
@@ -36,3 +36,9 @@ def test_no_reader_warns(read: Callable[[], object]) -> None:
 def test_errors_of_syntax_are_raised() -> None:
     with pytest.raises(SyntaxError):
         parse_expression("1 +")
+
+
+def test_expressions_too_deep_for_python_are_refused() -> None:
+    deep = "s: {[i] : 0<=i<N} at (i): y(i) = " + "-" * 5000 + "1"
+    with pytest.raises(UsageError, match="statement 's' cannot be read: it is no expression"):
+        computation("deep", "out y[N]: float64", deep)

@@ -123,7 +123,7 @@ class _Reader:
     def read(self, text: str) -> Operand:
         try:
             node = parse_expression(text.strip())
-        except SyntaxError:
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
             self.refuse(text, "it is no expression")
         return self.node(node)
 
