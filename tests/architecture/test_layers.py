@@ -36,7 +36,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
     ("log", "time_limit", "tracebacks"),
     ("options",),
     ("child_process",),
-    ("clock", "diagnostics", "memo", "compilers", "tables", "undisturbed"),
+    ("clock", "diagnostics", "memo", "compilers", "tables", "undisturbed", "python_text"),
     ("lazy_dataclass",),
 )
 # Of parts that a level would allow: what analysis finds stands in the schedule that is lowered.

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import loopwright as lw
 from procedure_oracle import agree
 
 RANDOM = np.random.default_rng(1)

@@ -194,3 +194,10 @@ def test_quota_inside_a_quota() -> None:
     with pytest.raises(islkit.QuotaExceeded, match="more than 10 isl"):
         both(10**6, 10, before=20, after=0)
     work(3000)
+
+
+@pytest.mark.parametrize("number", [0, -1, 2**63 - 1, 2**63, -(2**63) - 1, 10**40])
+def test_integers_of_any_size_reach_isl(number: int) -> None:
+    assert islkit.isl_integer(number).to_python() == number
+    where = islkit.condition(Binary("ge", i, Const(number)), isl_set(SPACE).get_space())
+    assert where.is_equal(isl_set(f"[n] -> {{ S[i, j] : i >= {number} }}"))

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from threading import Thread
+from types import CodeType
 
 import numpy as np
 import pytest
@@ -35,7 +36,7 @@ from outside.campaigns.campaign import (
 )
 from outside.campaigns.failing_resources import PRIMITIVES, failing
 from outside.campaigns.operator_forms import FORMS, boundary_values
-from outside.campaigns.reader_texts import READERS, corpus
+from outside.campaigns.reader_texts import READERS, campaign, corpus, fewest
 from outside.campaigns.soak import MAKERS, Tally, refused_shares, run_all
 
 SEED = int(os.environ.get("SOAK_SEED", "1"))
@@ -109,6 +110,20 @@ def test_kept_texts_are_read_or_refused(reader: str) -> None:
     for text in texts[:: max(1, len(texts) // 20)]:
         with suppress(*REFUSALS, Unjudged):
             READERS[reader](text)
+
+
+def test_a_corpus_is_made_of_lines_that_were_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fewest texts are found without reading a text again, which takes minutes for many."""
+    calls = []
+    read = READERS["frostt"]
+    monkeypatch.setitem(READERS, "frostt", lambda text: (calls.append(text), read(text)))
+    kept: dict[str, frozenset[tuple[CodeType, int]]] = {}
+    found = campaign("frostt", kept)
+    for text in ("1 1 2.0\n", "1 1 2.0\n1 2 3.0\n", "1 1 2.0\n", "1 x\n"):
+        judge(found, {"text": text})
+    assert len(calls) == 4
+    assert set(fewest(kept)) == {"1 1 2.0\n", "1 x\n"}
+    assert len(calls) == 4
 
 
 # -- faults of resources --------------------------------------------------------------------------

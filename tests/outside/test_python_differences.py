@@ -82,6 +82,18 @@ def test_complex_powers_differ_in_their_last_bits_only(kind: str, exponent: comp
     assert {excuse(one) for one in outcomes} <= {"functions outside their domain"}
 
 
+@pytest.mark.parametrize(("error", "is_excused"), [(1e-4, True), (1e-2, False)])
+def test_powers_of_literals_differ_in_their_last_bits_only(error: float, is_excused: bool) -> None:
+    """The bound follows from the base and the exponent, also where one is in the text of a form.
+
+    The argument of the exponential of 1j ** 2049 is 3218, of which complex64 has 8 units.
+    """
+    wanted, ours = np.complex64(1j - error), np.complex64(1j)
+    form = FORMS[NUMBERS["1j **"]]
+    outcome = Outcome(form, np.float32(2049), np.float16(0), wanted, wanted, ours)
+    assert bool(excuse(outcome)) == is_excused
+
+
 EXTREMES = [NUMBERS[f"{op} into {kind}"] for op in ("min", "max") for kind in ("float64", "int64")]
 
 

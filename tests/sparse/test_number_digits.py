@@ -1,6 +1,9 @@
 """Decimal digits to float64: right wherever the result is called sure."""
 
+import warnings
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -54,3 +57,15 @@ def test_whole_numbers(numbers: list[int], other: bytes) -> None:
             assert int(values[n]) == int(word)
         else:
             assert not word.isdigit() or len(word) > 24 or int(word) >= 1843 * 10**16
+
+
+@pytest.mark.parametrize(
+    "number", [2**64 - 1, 2**64 - 1024, 2**64 - 1025, 2**64 - 3000, 2**63, 2047]
+)
+def test_mantissas_that_round_to_more_than_64_bits(number: int) -> None:
+    """They are split without a conversion that no 64-bit integer holds the result of."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        values, is_sure = nearest(np.array([number], np.uint64), np.zeros(1, np.int64))
+    assert not is_sure[0] or values[0] == float(number)
+    assert number == 2**64 - 1024 or is_sure[0]

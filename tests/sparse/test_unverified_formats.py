@@ -54,6 +54,38 @@ def either(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(unverified_formats, "_MANY", request.param)
 
 
+# -- counts that invariants take from the wrong element ------------------------------------------
+
+
+@pytest.mark.parametrize("source", ["csc", "coo", "csr"])
+@pytest.mark.parametrize(
+    ("last", "told"),
+    [
+        ("NC", "less than the last element of the array\nnote: found 8 at its end"),
+        ("NR-1", "less than the last element of the array\nnote: found 8 at its end"),
+        ("NR+1", "outside the array\nnote: found an array of shape (9,)"),
+    ],
+)
+def test_a_count_that_is_not_the_number_of_entries_is_refused(
+    source: str, last: str, told: str
+) -> None:
+    """Arrays would be made with fewer elements than are written, from a source of columns."""
+    wrong = rows("wrong", invariants=("rowptr(0) = 0", f"rowptr({last}) = NNZ", SORTED))
+    with pytest.raises(UsageError) as caught:
+        sparse.convert(sparse.convert(sparse.from_dense(np.ones((8, 1))), source), wrong)
+    assert str(caught.value) == (
+        f"an invariant says that NNZ is rowptr({last}), which is {told}\n"
+        "try: the last element of the array is the number of entries"
+    )
+
+
+@pytest.mark.parametrize("source", ["csc", "coo"])
+def test_a_count_that_happens_to_be_right_is_taken(source: str) -> None:
+    square = rows("square", invariants=("rowptr(0) = 0", "rowptr(NC) = NNZ", SORTED))
+    made = sparse.convert(sparse.convert(sparse.from_dense(FULL), source), square)
+    assert made.to_dense().tolist() == FULL.tolist()
+
+
 # -- entries that a map leaves out --------------------------------------------------------------
 
 

@@ -188,6 +188,20 @@ FAULTS = {
         "             ^^^^\n"
         "try: a nest before this one that writes it",
     ),
+    "partly set": (
+        text("  for i in 50", "    t[i] = A[i]", "  for i in 60", "    out[i] = t[i]"),
+        "<loop tree>:10:14: error: t[50] is read before it is written [LW172]\n"
+        "    out[i] = t[i]\n"
+        "             ^^^^\n"
+        "try: loops before that write all elements of t that are read",
+    ),
+    "set later": (
+        text("  for i in 1", "    t[0] = A[0]", "  for i in 59", "    t[i] = t[i + 1]"),
+        "<loop tree>:10:12: error: t[1] is read before it is written [LW172]\n"
+        "    t[i] = t[i + 1]\n"
+        "           ^^^^^^^^\n"
+        "try: loops before that write all elements of t that are read",
+    ),
     "type": (
         WHOLE.replace("float32[64]", "float31[64]"),
         "<loop tree>:3:1: error: 'float31' is no type [LW170]\n"
@@ -220,6 +234,22 @@ def test_faults_are_told_with_their_places(name: str) -> None:
         parse_tree(given)
     assert str(caught.value).startswith(told)
     assert name == "beyond" or str(caught.value) == told
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("  for i in 30", "    t[2 * i] = A[i]", "  for i in 30", "    t[2 * i + 1] = A[i]",
+         "  for i in 60", "    out[i] = t[i]"),
+        ("  for i in 1", "    t[0] = A[0]", "  for i in 59", "    t[i + 1] = t[i] + A[i]",
+         "  for i in 60", "    out[i] = t[i]"),
+        ("  for i in 1", "    t[0] = A[0]", "  for i in 60", "    t[i] add= A[i] * t[0]"),
+        ("  for i in 50", "    t[i] = A[i]", "  for i in 25", "    out[i] = t[2 * i + 1]"),
+    ],
+)  # fmt: skip
+def test_elements_that_nests_have_written_are_read(lines: tuple[str, ...]) -> None:
+    """By several nests, or by the nest itself at a point before."""
+    parse_tree(text(*lines))
 
 
 def test_all_lines_at_fault_are_told() -> None:

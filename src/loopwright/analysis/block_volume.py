@@ -22,7 +22,7 @@ from loopwright.analysis.thread_mapping import LoopTile, ThreadMapping, tiled_ma
 from loopwright.diagnostics import UsageError
 from loopwright.ir.evaluate import evaluate
 from loopwright.ir.expr import Expr
-from loopwright.ir.islkit import affine_map, context, isl, maps_in, sets_in
+from loopwright.ir.islkit import affine_map, context, isl, isl_integer, maps_in, sets_in
 from loopwright.ir.program import Program, Role
 from loopwright.ir.visit import names
 from loopwright.lazy_dataclass import dataclass
@@ -256,7 +256,7 @@ def _general_block(blocks: isl.UnionMap) -> tuple[int, ...]:
             x.to_python() for x in (coordinates.dim_min_val(at), coordinates.dim_max_val(at))
         )
         wish = low + (high - low) * (at + 1) // (rank + 1)
-        upper = coordinates.lower_bound_val(_SET, at, isl.Val.int_from_si(context(), wish))
+        upper = coordinates.lower_bound_val(_SET, at, isl_integer(wish))
         value = upper.dim_min_val(at)
         coordinates = coordinates.fix_val(_SET, at, value)
     point = coordinates.sample_point()
@@ -267,7 +267,7 @@ def _point(coordinates: isl.UnionSet, values: Sequence[int]) -> isl.UnionSet:
     (part,) = sets_in(coordinates)
     point = isl.Set.universe(part.get_space())
     for at, value in enumerate(values):
-        point = point.fix_val(_SET, at, isl.Val.int_from_si(context(), value))
+        point = point.fix_val(_SET, at, isl_integer(value))
     return isl.UnionSet.from_set(point)
 
 
@@ -294,7 +294,7 @@ def _fixed(relation: isl.UnionMap, sizes: Mapping[str, int]) -> isl.UnionMap:
             name = part.get_dim_name(_PARAM, at) or ""
             if name not in sizes:
                 raise UsageError(f"parameter {name} has no value")
-            number = isl.Val.int_from_si(context(), sizes[name])
+            number = isl_integer(sizes[name])
             part = part.fix_val(_PARAM, at, number).project_out(_PARAM, at, 1)
         found = found.union(isl.UnionMap.from_map(part))
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from loopwright.ir.expr import Const, Expr, Var
-from loopwright.ir.islkit import context, isl, maps_in, pieces_in
+from loopwright.ir.islkit import isl, isl_integer, maps_in, pieces_in
 
 __all__ = [
     "affine_expr",
@@ -93,7 +93,7 @@ def translation(space: isl.Space, distance: Sequence[int]) -> isl.Map:
     """`{ S[i] -> S[i + distance] }` on a set space."""
     function = isl.MultiAff.identity_on_domain_space(space)
     for at, value in enumerate(distance):
-        moved = function.get_at(at).add_constant_val(isl.Val.int_from_si(context(), value))
+        moved = function.get_at(at).add_constant_val(isl_integer(value))
         function = function.set_at(at, moved)
     return isl.Map.from_multi_aff(function)
 

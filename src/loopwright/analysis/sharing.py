@@ -29,7 +29,7 @@ from loopwright.analysis.sharing_conditions import (
     is_private,
 )
 from loopwright.analysis.thread_mapping import ThreadMapping
-from loopwright.ir.islkit import context, isl
+from loopwright.ir.islkit import isl, isl_integer
 from loopwright.ir.loops import Mark
 from loopwright.ir.program import Access, Program
 from loopwright.ir.schedule import Schedule
@@ -243,14 +243,14 @@ def _users(
     for name, value in values:
         at = users.find_dim_by_name(_PARAM, name)
         if at >= 0:
-            users = users.fix_val(_PARAM, at, _val(value))
+            users = users.fix_val(_PARAM, at, isl_integer(value))
     for at, value in enumerate(index):
-        users = users.fix_val(_OUT, at, _val(value))
+        users = users.fix_val(_OUT, at, isl_integer(value))
     threads = access.threads.intersect_domain(users.domain())
     if thread:
         same = isl.Set.universe(threads.range().get_space())
         for at, value in enumerate(thread):
-            same = same.fix_val(_SET, at, _val(value))
+            same = same.fix_val(_SET, at, isl_integer(value))
         threads = threads.intersect_range(same.complement())
     if threads.is_empty():
         return []
@@ -263,7 +263,3 @@ def _users(
     cut = len(access.statement.iterators)
     statement = access.statement
     return [(Instance(statement.name, tuple(found[:cut]), statement.span), tuple(found[cut:]))]
-
-
-def _val(value: int) -> isl.Val:
-    return isl.Val.int_from_si(context(), value)

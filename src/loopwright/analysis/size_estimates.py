@@ -18,7 +18,7 @@ from types import MappingProxyType
 from loopwright.ir.analysis_manager import AnalysisManager, DomainAnalysis
 from loopwright.ir.evaluate import evaluate
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Unary, Var
-from loopwright.ir.islkit import context, is_intricate, isl, pieces_in
+from loopwright.ir.islkit import is_intricate, isl, isl_integer, pieces_in
 from loopwright.ir.program import Access, Array, Program, Statement
 from loopwright.ir.schedule_tree import Band, moved_by
 from loopwright.ir.visit import walk
@@ -275,7 +275,7 @@ def count_accesses(program: Program, params: Mapping[str, int], enough: int) -> 
         for name, value in params.items():
             at = domain.find_dim_by_name(isl.dim_type.param, name)
             if at >= 0:
-                number = isl.Val.int_from_si(context(), value)
+                number = isl_integer(value)
                 domain = domain.fix_val(isl.dim_type.param, at, number)
         total += _box(domain, enough) * (1 + len(statement.reads))
         if total > enough:
@@ -464,7 +464,7 @@ def at_sizes(domain: isl.Set, sizes: Mapping[str, int]) -> isl.Set:
     """A set for parameters of the given values, or 1."""
     for at in range(domain.dim(isl.dim_type.param)):
         name = domain.get_dim_name(isl.dim_type.param, at)
-        value = isl.Val.int_from_si(context(), sizes.get(name or "", 1))
+        value = isl_integer(sizes.get(name or "", 1))
         domain = domain.fix_val(isl.dim_type.param, at, value)
     return domain
 
@@ -517,7 +517,7 @@ def _ends(domain: isl.Set, at: int) -> tuple[int, int] | None:
 
 
 def _at_middle(domain: isl.Set, at: int, first: int, last: int) -> isl.Set:
-    middle = isl.Val.int_from_si(context(), (first + last) // 2)
+    middle = isl_integer((first + last) // 2)
     above = domain.lower_bound_val(isl.dim_type.set, at, middle)
     return (
         domain if above.is_empty() else domain.fix_val(isl.dim_type.set, at, above.dim_min_val(at))

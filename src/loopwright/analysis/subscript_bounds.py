@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from loopwright.diagnostics import Diagnostic, Span
 from loopwright.ir.expr import Const, Expr
-from loopwright.ir.islkit import affine, affine_map, context, isl, maps_in
+from loopwright.ir.islkit import affine, affine_map, context, isl, isl_integer, maps_in
 from loopwright.ir.program import Access, Array, Program, Role, Statement
 from loopwright.ir.visit import unguarded_loads
 from loopwright.lazy_dataclass import dataclass
@@ -200,12 +200,8 @@ def _fix(instances: isl.Set, params: Mapping[str, int]) -> isl.Set:
     for name, value in params.items():
         at = instances.find_dim_by_name(isl.dim_type.param, name)
         if at >= 0:
-            instances = instances.fix_val(isl.dim_type.param, at, _val(value))
+            instances = instances.fix_val(isl.dim_type.param, at, isl_integer(value))
     return instances
-
-
-def _val(value: int) -> isl.Val:
-    return isl.Val.int_from_si(context(), int(value))
 
 
 def _at(expr: Expr, values: Mapping[str, int]) -> int:
@@ -215,7 +211,7 @@ def _at(expr: Expr, values: Mapping[str, int]) -> int:
         space = space.set_dim_name(isl.dim_type.set, at, name)
     point = isl.Point.zero(space)
     for at, value in enumerate(values.values()):
-        point = point.set_coordinate_val(isl.dim_type.set, at, _val(value))
+        point = point.set_coordinate_val(isl.dim_type.set, at, isl_integer(value))
     return int(affine(expr, space).eval(point).to_python())
 
 

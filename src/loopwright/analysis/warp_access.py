@@ -17,7 +17,7 @@ from loopwright.analysis.sharing_conditions import BlockAccess
 from loopwright.analysis.thread_mapping import ThreadMapping
 from loopwright.ir.evaluate import evaluate
 from loopwright.ir.expr import Const, Expr, Var
-from loopwright.ir.islkit import affine, affine_map, context, isl, maps_in, points_in
+from loopwright.ir.islkit import affine, affine_map, context, isl, isl_integer, maps_in, points_in
 from loopwright.ir.program import Program
 from loopwright.lazy_dataclass import dataclass
 
@@ -343,7 +343,7 @@ def _lanes_of(mapping: ThreadMapping, reached: _Reached, warp: int) -> list[isl.
             is_last = at + 1 == len(mapping.shape)
             coordinate = number if is_last or extent is None else number % extent
             number = 0 if extent is None else number // extent
-            value = isl.Val.int_from_si(context(), coordinate)
+            value = isl_integer(coordinate)
             elements = elements.fix_val(_IN, reached.times + at, value)
         found.append(elements.project_out(_IN, reached.times, len(mapping.shape)))
     return found
@@ -391,6 +391,6 @@ def _fixed(relation: isl.Map, sizes: Mapping[str, int]) -> isl.Map:
     for name, value in sizes.items():
         at = relation.find_dim_by_name(_PARAM, name)
         if at >= 0:
-            number = isl.Val.int_from_si(context(), value)
+            number = isl_integer(value)
             relation = relation.fix_val(_PARAM, at, number).project_out(_PARAM, at, 1)
     return relation

@@ -25,7 +25,7 @@ from loopwright.frontends.source_tree import (
 from loopwright.frontends.tree_rewrites import assignments
 from loopwright.ir.check import check_program
 from loopwright.ir.expr import Expr, Var
-from loopwright.ir.islkit import NotAffine, affine, bounded, condition, context, isl
+from loopwright.ir.islkit import NotAffine, affine, bounded, condition, context, isl, isl_integer
 from loopwright.ir.program import Array, Program, Role, Statement
 from loopwright.ir.visit import names as names_in
 
@@ -194,7 +194,7 @@ def _iterations(loop: ForLoop, space: isl.Space) -> isl.Set:
         visited = at.le_set(start).intersect(at.gt_set(stop))
     if abs(loop.step) == 1:
         return visited
-    step = isl.Val.int_from_si(context(), abs(loop.step))
+    step = isl_integer(abs(loop.step))
     return visited.intersect(at.sub(start).mod_val(step).zero_set())
 
 

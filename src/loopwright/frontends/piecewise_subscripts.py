@@ -21,7 +21,7 @@ from math import prod
 from loopwright.frontends.source_tree import Assign
 from loopwright.ir.dtypes import INT64
 from loopwright.ir.expr import Binary, Expr, Select, Unary, Var
-from loopwright.ir.islkit import bounded, condition, context, isl
+from loopwright.ir.islkit import bounded, condition, isl, isl_integer
 from loopwright.ir.visit import loads, rewrite, walk
 
 __all__ = ["split_piecewise"]
@@ -148,7 +148,7 @@ def _volume(piece: isl.Set) -> int:
     for sample in (values, values[::-1]):
         fixed = piece
         for at, value in enumerate(sample):
-            fixed = fixed.fix_val(isl.dim_type.param, at, isl.Val.int_from_si(context(), value))
+            fixed = fixed.fix_val(isl.dim_type.param, at, isl_integer(value))
         if not fixed.is_empty():
             boxes = [isl.Set.from_basic_set(part) for part in fixed.get_basic_sets()]
             return sum(prod(map(_extent, [box] * _rank(box), range(_rank(box)))) for box in boxes)

@@ -43,6 +43,7 @@ __all__ = [
     "is_intricate",
     "is_order_of",
     "isl",
+    "isl_integer",
     "map_nodes",
     "maps_in",
     "nodes_in",
@@ -245,9 +246,9 @@ def affine(expr: Expr, space: isl.Space) -> isl.PwAff:
                 if left.is_cst() or right.is_cst():
                     return left.mul(right)
             case Binary(op="floordiv", x=x, y=Const(value=value)) if _positive(value):
-                return build(x).scale_down_val(isl.Val.int_from_si(context(), int(value))).floor()  # type: ignore[arg-type]
+                return build(x).scale_down_val(isl_integer(value)).floor()  # type: ignore[arg-type]
             case Binary(op="mod", x=x, y=Const(value=value)) if _positive(value):
-                return build(x).mod_val(isl.Val.int_from_si(context(), int(value)))  # type: ignore[arg-type]
+                return build(x).mod_val(isl_integer(value))  # type: ignore[arg-type]
             case Select(cond=cond, x=x, y=y):
                 where = condition(cond, space)
                 other = build(y).intersect_domain(where.complement())
@@ -295,9 +296,13 @@ def _other_remainder(x: Binary, value: int, space: isl.Space) -> isl.Set:
     return rest.ne_set(wanted)
 
 
+def isl_integer(value: int) -> isl.Val:
+    """An integer of any size as a value of isl; `int_from_si` takes 64 bits only."""
+    return isl.Val(str(int(value)), context=context())
+
+
 def _number(value: int, space: isl.Space) -> isl.Aff:
-    number = isl.Val.int_from_si(context(), value)
-    return isl.Aff.val_on_domain(isl.LocalSpace.from_space(space), number)
+    return isl.Aff.val_on_domain(isl.LocalSpace.from_space(space), isl_integer(value))
 
 
 _COMPARE = {
@@ -419,7 +424,7 @@ def _fixed(params: Mapping[str, int]) -> isl.Set:
         space = space.set_dim_name(isl.dim_type.param, at, name)
     fixed = isl.Set.universe(space)
     for at, value in enumerate(params.values()):
-        fixed = fixed.fix_val(isl.dim_type.param, at, isl.Val(value, context=context()))
+        fixed = fixed.fix_val(isl.dim_type.param, at, isl_integer(value))
     return fixed
 
 

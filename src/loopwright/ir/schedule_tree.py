@@ -17,7 +17,16 @@ from dataclasses import replace
 from typing import TypeAlias, assert_never
 
 from loopwright.diagnostics import InternalError, UsageError
-from loopwright.ir.islkit import context, functions_in, inside, isl, nodes_in, pieces_in, sets_in
+from loopwright.ir.islkit import (
+    context,
+    functions_in,
+    inside,
+    isl,
+    isl_integer,
+    nodes_in,
+    pieces_in,
+    sets_in,
+)
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.visit import fresh_name
@@ -435,7 +444,7 @@ def wavefront(first: Band, second: Band, name: str, factor: int = 1) -> Band:
     how many times as far the second loop moves in an iteration.
     """
     plain = [band.partial.set_tuple_name(isl.dim_type.set, name) for band in (first, second)]
-    wider = plain[0].scale_val(isl.Val(factor, context=context()))
+    wider = plain[0].scale_val(isl_integer(factor))
     return Band(name, wider.add(plain[1]), replace(first, child=second.child))
 
 

@@ -56,6 +56,7 @@ _MOST = 1.8e19
 _REACH = 250  # powers of ten up to here keep all parts of a product away from the ends of float64
 _TENS = np.array([10**n for n in range(20)], np.uint64)
 _TENS_ROUNDED = np.array([float(10**n) for n in range(25)])
+_LOW_BITS = np.uint64((1 << 11) - 1)  # beside the 53 bits of a float64
 _SPLIT = float((1 << 27) + 1)
 _CAUTION = 1 + 2.0**-40
 
@@ -172,8 +173,11 @@ def nearest(mantissas: Words, powers: Ints) -> tuple[Reals, Bools]:
     """The float64 nearest to mantissa times ten to the power, and where that is sure."""
     at = np.clip(powers, -_REACH, _REACH)
     is_sure = at == powers
-    a = mantissas.astype(np.float64)
-    b = (mantissas - a.astype(np.uint64)).view(np.int64).astype(np.float64)
+    # Both parts are exact, and so is what their sum lacks; a sum of 2^64 fits no integer.
+    upper = (mantissas & ~_LOW_BITS).astype(np.float64)
+    lower = (mantissas & _LOW_BITS).astype(np.float64)
+    a = upper + lower
+    b = lower - (a - upper)
     values, error = times_ten(a, at, b)
     error *= _CAUTION
     is_sure &= values + error == values

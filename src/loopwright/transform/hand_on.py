@@ -20,7 +20,7 @@ from loopwright.analysis.scratchpad_boxes import (
 )
 from loopwright.analysis.size_estimates import sizes_inside_rows
 from loopwright.diagnostics import UsageError
-from loopwright.ir.islkit import context, isl
+from loopwright.ir.islkit import context, isl, isl_integer
 from loopwright.ir.loops import Axis, Mark
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
@@ -143,7 +143,7 @@ class HandOn(Step):
         for name, most in sizes_inside_rows(program).items():
             param = parts.find_dim_by_name(_PARAM, name)
             if param >= 0:
-                parts = parts.upper_bound_val(_PARAM, param, isl.Val(most, context=context()))
+                parts = parts.upper_bound_val(_PARAM, param, isl_integer(most))
         stride = parts.get_stride(at).to_python()
         space = parts.get_space()
         pairs = isl.Map.universe(isl.Space.map_from_domain_and_range(space, space))

@@ -9,7 +9,7 @@ from typing import ClassVar
 from loopwright.analysis.product_nest import NestTimes, nest_times
 from loopwright.analysis.size_estimates import likely_sizes
 from loopwright.diagnostics import UsageError
-from loopwright.ir.islkit import context, isl
+from loopwright.ir.islkit import context, isl, isl_integer
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.schedule_tree import (
@@ -194,7 +194,7 @@ def _largest(points: isl.Set, program: Program) -> isl.Set:
         for name, value in sizes.items():
             at = part.find_dim_by_name(isl.dim_type.param, name)
             if at >= 0:
-                part = part.fix_val(isl.dim_type.param, at, isl.Val(value, context=context()))
+                part = part.fix_val(isl.dim_type.param, at, isl_integer(value))
         if part.is_empty():
             return 0
         part = part.remove_divs()  # a little more, but much sooner

@@ -16,6 +16,7 @@ from loopwright.ir.islkit import (
     context,
     functions_in,
     isl,
+    isl_integer,
     nodes_in,
     pieces_in,
     sets_in,
@@ -309,8 +310,8 @@ class SizeParameters:
             if abs(abs(number) - value) <= _NEAR:
                 sign = 1 if number > 0 else -1
                 at = _place(constraint.get_space(), name)
-                one = isl.Val.int_from_si(context(), sign)
-                rest = isl.Val.int_from_si(context(), number - sign * value)
+                one = isl_integer(sign)
+                rest = isl_integer(number - sign * value)
                 constraint = constraint.set_coefficient_val(isl.dim_type.param, at, one)
                 return constraint.set_constant_val(rest)
         return constraint
@@ -321,7 +322,7 @@ class SizeParameters:
         for where, what in pieces_in(function):
             for value, name in zip(self.values, self._names(), strict=True):
                 at = _place(where.get_space(), name)
-                number = isl.Val.int_from_si(context(), value)
+                number = isl_integer(value)
                 where = where.fix_val(isl.dim_type.param, at, number)
                 where = where.project_out(isl.dim_type.param, at, 1)
                 factor = what.get_coefficient_val(isl.dim_type.param, at)

@@ -12,7 +12,7 @@ from loopwright.analysis.reductions import Reduction, reductions
 from loopwright.diagnostics import UsageError
 from loopwright.ir.analysis_manager import AnalysisManager
 from loopwright.ir.expr import Binary, Const, Expr, Load, Var
-from loopwright.ir.islkit import context, functions_in, isl, pieces_in
+from loopwright.ir.islkit import functions_in, isl, isl_integer, pieces_in
 from loopwright.ir.program import Access, Array, Program, Role, Statement
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.schedule_tree import (
@@ -368,7 +368,7 @@ def _function(statement: Statement, at: int, sign: int, shift: int) -> isl.Multi
     """`{ S[i] -> [sign * i_at + shift] }`."""
     space = isl.LocalSpace.from_space(statement.domain.get_space())
     found = isl.Aff.var_on_domain(space, isl.dim_type.set, at)
-    found = (found if sign > 0 else found.neg()).add_constant_val(isl.Val(shift, context=context()))
+    found = (found if sign > 0 else found.neg()).add_constant_val(isl_integer(shift))
     return isl.MultiUnionPwAff.from_union_pw_aff(
         isl.UnionPwAff.from_pw_aff(isl.PwAff.from_aff(found))
     )

@@ -23,7 +23,7 @@ from loopwright.analysis.scratchpad_boxes import (
 from loopwright.analysis.size_estimates import sizes_inside_rows
 from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.ir.access_names import named_access
-from loopwright.ir.islkit import context, isl
+from loopwright.ir.islkit import isl, isl_integer
 from loopwright.ir.loops import Axis, Mark
 from loopwright.ir.schedule import Schedule, StagedBox
 from loopwright.ir.schedule_tree import bands, nodes_of, path_to
@@ -210,6 +210,6 @@ def _within_rows(schedule: Schedule, elements: isl.Map) -> isl.Map:
     for name, most in sizes.items():
         at = elements.find_dim_by_name(_PARAM, name)
         if at >= 0:
-            bound = isl.Val(most, context=context())
+            bound = isl_integer(most)
             elements = elements.upper_bound_val(_PARAM, at, bound)
     return elements

@@ -22,7 +22,7 @@ from typing import ClassVar
 
 from loopwright.analysis.longest_paths import longest_paths
 from loopwright.diagnostics import UsageError
-from loopwright.ir.islkit import context, isl
+from loopwright.ir.islkit import context, isl, isl_integer
 from loopwright.ir.loops import Mark
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.schedule_tree import (
@@ -120,7 +120,7 @@ class Skew(Step):
     ) -> tuple[Node, tuple[str, ...]]:
         """The wavefront loops that replace `band`, and the loops over the rows of one wavefront."""
         name = fresh_name(f"{self.loop}_w", taken)
-        slope = isl.Val.int_from_si(context(), self.slope)
+        slope = isl_integer(self.slope)
         time = band.partial.get_union_pw_aff(0).scale_val(slope)
         wave: isl.UnionPwAff | None = None
         bodies: list[Filter] = []
@@ -172,7 +172,7 @@ def parts_of(band: Band) -> tuple[Filter, ...]:
 
 
 def _constant(domain: isl.UnionSet, value: int) -> isl.UnionPwAff:
-    return isl.UnionPwAff.val_on_domain(domain, isl.Val.int_from_si(context(), value))
+    return isl.UnionPwAff.val_on_domain(domain, isl_integer(value))
 
 
 _MOST_SLOPE = 6
@@ -259,7 +259,7 @@ def _by_time(steps: isl.UnionSet) -> Iterable[tuple[int, isl.Set]]:
     whole = isl.Set.from_union_set(steps)
     zero = whole.fix_val(isl.dim_type.set, 0, isl.Val.zero(context()))
     one = whole.fix_val(isl.dim_type.set, 0, isl.Val.one(context()))
-    more = whole.lower_bound_val(isl.dim_type.set, 0, isl.Val.int_from_si(context(), 2))
+    more = whole.lower_bound_val(isl.dim_type.set, 0, isl_integer(2))
     for apart, part in ((0, zero), (1, one), (2, more)):
         if not part.is_empty():
             yield apart, part

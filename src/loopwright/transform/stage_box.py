@@ -32,7 +32,7 @@ from loopwright.analysis.scratchpad_boxes import (
 from loopwright.diagnostics import UsageError
 from loopwright.ir.access_names import NamedAccess
 from loopwright.ir.expr import Const
-from loopwright.ir.islkit import context, isl
+from loopwright.ir.islkit import isl, isl_integer
 from loopwright.ir.loops import Mark
 from loopwright.ir.program import Array, Role
 from loopwright.ir.schedule import Schedule, StagedBox, outer_ones
@@ -297,5 +297,5 @@ def elements_inside(array: Array, elements: isl.Map) -> isl.Set:
     found = isl.Set.universe(elements.get_space().range())
     for at, extent in enumerate(array.shape[1:], 1):
         if isinstance(extent, Const) and isinstance(extent.value, int):
-            found = found.upper_bound_val(_SET, at, isl.Val(extent.value - 1, context=context()))
+            found = found.upper_bound_val(_SET, at, isl_integer(extent.value - 1))
     return found

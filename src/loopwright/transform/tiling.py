@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from loopwright.diagnostics import UsageError
-from loopwright.ir.islkit import context, isl
+from loopwright.ir.islkit import isl, isl_integer
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.schedule_tree import Band, Node, bands, nodes_of
 from loopwright.ir.visit import fresh_name
@@ -179,5 +179,5 @@ def strips_of(
 
 
 def _first_of(values: isl.MultiUnionPwAff, size: int) -> isl.MultiUnionPwAff:
-    count = isl.Val.int_from_si(context(), size)
+    count = isl_integer(size)
     return values.scale_down_val(count).floor().scale_val(count)

@@ -14,12 +14,13 @@ from loopwright.diagnostics import UsageError
 from loopwright.ir.check_expr import InvalidExpr, Scope, check_expr, require_index
 from loopwright.ir.dtypes import INT64
 from loopwright.ir.expr import Expr, Load
+from loopwright.ir.islkit import context, isl
 from loopwright.ir.loops import Mark
 from loopwright.ir.program import Access, Role
 from loopwright.ir.text import access_text, expr_text
 from loopwright.lazy_dataclass import dataclass
 from loopwright.memo import BoundedCache
-from loopwright.tuning.access_moves import affine_form
+from loopwright.tuning.access_moves import affine_form, linear_form
 from loopwright.tuning.actions import MOST_UNROLLED
 from loopwright.tuning.loop_tree import LoopTree, TreeNest, TreeStatement, shape_of
 from loopwright.tuning.tree_legality import (
@@ -33,6 +34,7 @@ __all__ = ["TreeFault", "mark_faults", "require_sound", "statement_faults"]
 _MOST_BYTES = 1 << 47  # of an array: no processor addresses more
 _MOST_POINTS = 1 << 62
 _MOST_ACCUMULATORS = 64
+_SET = isl.dim_type.set
 _SLACK = 4  # splits with tails may add iterations to loops that were marked before
 
 
@@ -64,6 +66,11 @@ _sound: BoundedCache[tuple[int, ...], LoopTree] = BoundedCache(4096)
 
 def statement_faults(tree: LoopTree) -> Iterator[TreeFault]:
     """What is wrong with the statements of a tree: a sound one has no such fault."""
+    found = list(_faults_of_nests(tree))
+    yield from found or _undefined_reads(tree)
+
+
+def _faults_of_nests(tree: LoopTree) -> Iterator[TreeFault]:
     written: set[str] = set()
     if not tree.nests:
         yield TreeFault(0, "a tree has a nest at least", hint="a loop and a statement in it")
@@ -175,6 +182,55 @@ def _outside(
             "fewer iterations, or a tail: `for i in 3, tail 12` around `for i in 16` covers 60",
             expr=access,
         )
+
+
+def _undefined_reads(tree: LoopTree) -> Iterator[TreeFault]:
+    """An element of a local array that is read before it is written; all subscripts are affine."""
+    written = {
+        a.name: isl.Set.empty(isl.Space.set_alloc(context(), 0, a.rank))
+        for a in tree.arrays
+        if a.role is Role.LOCAL
+    }
+    for number, nest in enumerate(tree.nests):
+        statement, name = nest.statement, nest.statement.write.array
+        if name not in written and all(x.array not in written for x in statement.operands):
+            continue
+        stored = _elements(statement, statement.write)
+        if statement.plus is not None and name in written:  # its elements have a first value
+            written[name] = written[name].union(stored.range())
+        # { point -> an element that a point before it has written }
+        before = isl.Map.lex_gt(stored.domain().get_space()).apply_range(stored)
+        for load in statement.operands:
+            if load.array not in written:
+                continue
+            unset = _elements(statement, load).subtract_range(written[load.array])
+            unset = unset.subtract(before) if load.array == name else unset
+            if not unset.is_empty():
+                yield _undefined(number, load, unset.range())
+        if name in written:
+            written[name] = written[name].union(stored.range()).coalesce()
+
+
+def _elements(statement: TreeStatement, access: Access | Load) -> isl.Map:
+    """`{ [point] -> [element] }` of an access."""
+    at = {name: f"i{k}" for k, (name, _) in enumerate(statement.dims)}
+    bounds = " and ".join(f"0 <= {at[name]} < {extent}" for name, extent in statement.dims)
+    forms = [linear_form(entry) for entry in access.index]
+    sums = [" + ".join(f"{x}{at.get(name, '')}" for name, x in form.items()) for form in forms]
+    points = f"[{', '.join(at.values())}]"
+    text = f"{{ {points} -> [{', '.join(x or '0' for x in sums)}] : {bounds} }}"
+    return isl.Map(text, context=context())
+
+
+def _undefined(number: int, load: Load, elements: isl.Set) -> TreeFault:
+    point = elements.lexmin().sample_point()
+    places = [point.get_coordinate_val(_SET, k).to_python() for k in range(len(load.index))]
+    return TreeFault(
+        number,
+        f"{load.array}[{', '.join(map(str, places))}] is read before it is written",
+        hint=f"loops before that write all elements of {load.array} that are read",
+        expr=load,
+    )
 
 
 def mark_faults(tree: LoopTree) -> Iterator[TreeFault]:

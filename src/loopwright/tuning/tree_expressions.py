@@ -20,6 +20,7 @@ from loopwright.ir.expr import (
     Var,
 )
 from loopwright.lazy_dataclass import dataclass
+from loopwright.python_text import parse_expression
 
 __all__ = ["ExpressionReader", "NotUnderstood"]
 
@@ -95,7 +96,7 @@ class ExpressionReader:
             bare.lstrip().replace("[]", "[()]"), column + len(bare) - len(text.strip())
         )
         try:
-            node = ast.parse(self.text.text, mode="eval").body
+            node = parse_expression(self.text.text)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             at = self.text.column
             raise NotUnderstood(

@@ -292,6 +292,7 @@ def draw_descriptor(random: Random) -> Case:
         "monotone": pick(random, "increasing", "increasing", "strictly increasing", ""),
         "spoil": [int(random.integers(64)), int(pick(random, -1, 0, 1, 77, 1 << 30))],
         "spoils": chance(random, 2),
+        "source": pick(random, "dense", "csc", "coo"),
     }
 
 
@@ -316,7 +317,10 @@ def _format(case: Case) -> Format:
 
 def check_descriptor(case: Case) -> None:
     dense = np.array(case["dense"], float)
-    made = lw.sparse.convert(dense, _format(case))
+    # Arrays of a list of coordinates are kept, those of columns are filled anew.
+    source = case.get("source", "dense")
+    given = dense if source == "dense" else lw.sparse.convert(lw.sparse.from_dense(dense), source)
+    made = lw.sparse.convert(given, _format(case))
     if not np.array_equal(made.to_dense(), dense):
         raise Difference(f"converted to {made.to_dense().tolist()}")
     arrays, guarded = {name: np.array(a) for name, a in made.arrays.items()}, Guarded()
@@ -326,14 +330,14 @@ def check_descriptor(case: Case) -> None:
         arrays[which][place // 2 % len(arrays[which])] = value
     held = {name: guarded.of(name, array) for name, array in arrays.items()}
     values = guarded.of("values", made.values)
-    given = sparse_tensor(made.format, dense.shape, held, values, symbols=dict(made.symbols))
+    tensor = sparse_tensor(made.format, dense.shape, held, values, symbols=dict(made.symbols))
     x = np.arange(1.0, dense.shape[1] + 1)
     try:
-        found = lw.sparse.spmv(given, x)
-        there = lw.sparse.convert(given, "coo").to_dense()
+        found = lw.sparse.spmv(tensor, x)
+        there = lw.sparse.convert(tensor, "coo").to_dense()
     finally:
         guarded.require_untouched()
-    wanted = given.to_dense()
+    wanted = tensor.to_dense()
     if not np.array_equal(there, wanted) or not np.allclose(found, wanted @ x):
         raise Difference(f"{there.tolist()} and {found.tolist()}, not {wanted.tolist()}")
 

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from functools import cache, partial
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -334,8 +334,11 @@ def corpus(reader: str) -> list[str]:
     return texts
 
 
-def campaign(reader: str) -> Campaign:
-    """Mutated texts for one reader; what reaches new lines is mutated further."""
+Reached: TypeAlias = dict[str, frozenset[tuple[CodeType, int]]]  # text -> lines it reaches
+
+
+def campaign(reader: str, kept: Reached | None = None) -> Campaign:
+    """Mutated texts for one reader; texts that reach new lines are mutated further, and kept."""
     read, texts = READERS[reader], corpus(reader)
     seen: set[tuple[CodeType, int]] = set()
 
@@ -347,6 +350,8 @@ def campaign(reader: str) -> Campaign:
         lines = reached(read, text)
         if not lines <= seen:
             seen.update(lines)
+            if kept is not None:
+                kept[text] = lines
             if text not in texts:
                 texts.append(text)
 
@@ -368,17 +373,13 @@ def _smaller(case: Case) -> Iterator[Case]:
         size //= 2
 
 
-def fewest(reader: str, texts: list[str]) -> list[str]:
+def fewest(texts: Reached) -> list[str]:
     """Texts, the shortest first, of which each reaches a line that those before it do not."""
     seen: set[tuple[CodeType, int]] = set()
     kept = []
-    for text in sorted(set(texts), key=lambda text: (len(text), text)):
-        try:
-            lines = reached(READERS[reader], text)
-        except Exception:  # noqa: BLE001, a fault, which is kept as a regression
-            continue
-        if not lines <= seen:
-            seen |= lines
+    for text in sorted(texts, key=lambda text: (len(text), text)):
+        if not texts[text] <= seen:
+            seen |= texts[text]
             kept.append(text)
     return kept
 
@@ -391,9 +392,12 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", type=Path, help="a folder for faults")
     args = parser.parse_args()
-    found = campaign(args.reader)
+    # Texts are read once: reading all of them again at the end would take as long as the campaign.
+    texts: Reached = {}
+    found = campaign(args.reader, texts)
     random = np.random.default_rng(args.seed)
-    texts = corpus(args.reader)
+    for text in corpus(args.reader):
+        judge(found, {"text": text})
     cases = 0
     kinds: set[str] = set()
     end = time.monotonic() + 60 * args.minutes
@@ -401,15 +405,13 @@ def main() -> int:
         case = found.draw(random)
         cases += 1
         verdict = judge(found, case)
-        if not verdict.is_fault:
-            texts.append(case["text"])
-        elif verdict.kind not in kinds:
+        if verdict.is_fault and verdict.kind not in kinds:
             kinds.add(verdict.kind)
             small, verdict, _ = shrunk(found, case, verdict)
             print(f"FAULT {verdict.told[:500]}\n{small['text']!r}", flush=True)
             if args.keep is not None:
                 save(args.keep, found.name, small, verdict, f"seed {args.seed}, case {cases}")
-    kept = fewest(args.reader, texts)
+    kept = fewest(texts)
     text = json.dumps(kept, indent=0, ensure_ascii=True)
     (CORPORA / f"{args.reader}.json").write_text(text + "\n", encoding="utf-8")
     print(f"{args.reader}: {cases} texts, {len(kinds)} kinds of fault, {len(kept)} kept")

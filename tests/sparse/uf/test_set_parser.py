@@ -147,3 +147,15 @@ def test_linear() -> None:
 def test_the_algebra_alone_does_not_load_isl() -> None:
     program = "import sys, loopwright.sparse.uf; sys.exit('islpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_deep_nesting_is_refused() -> None:
+    assert parse_linear("-" * 3001 + "x") == parse_linear("-x")
+    assert parse_linear("(" * 100 + "x" + ")" * 100) == parse_linear("x")
+    with pytest.raises(UsageError) as caught:
+        parse_linear("(" * 400 + "x" + ")" * 400)
+    shown = "(" * 400 + "x" + ")" * 400
+    assert str(caught.value) == (
+        "more than 100 brackets stand around each other\n"
+        f"    {shown}\n    {' ' * 100}^\nnote: found '('"
+    )

@@ -8,6 +8,7 @@ from types import CodeType, FunctionType
 
 from loopwright.diagnostics import Diagnostic, SourceError, Span, UsageError, column_of_byte
 from loopwright.lazy_dataclass import dataclass
+from loopwright.python_text import parse_module
 
 __all__ = ["FunctionSource", "read_source"]
 
@@ -73,7 +74,7 @@ def read_source(function: object) -> FunctionSource:
 def _find_definition(text: str, code: CodeType) -> ast.AST | None:
     """The definition in `text` with the name and parameter count of `code`, or None."""
     try:
-        tree = ast.parse(text)
+        tree = parse_module(text)
     except SyntaxError:  # the lines of a lambda may be part of a statement
         return None
     for node in ast.walk(tree):

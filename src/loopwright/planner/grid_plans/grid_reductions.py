@@ -36,7 +36,7 @@ from loopwright.analysis.size_estimates import (
 from loopwright.ir.atomics import has_atomic
 from loopwright.ir.expr import Var
 from loopwright.ir.gpu_machine import GpuMachine
-from loopwright.ir.islkit import context, isl
+from loopwright.ir.islkit import isl, isl_integer
 from loopwright.ir.program import Program, Statement
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.schedule_tree import (
@@ -354,7 +354,7 @@ def _function(statement: Statement, at: int, by: int) -> isl.MultiUnionPwAff:
     space = isl.LocalSpace.from_space(statement.domain.get_space())
     found = isl.Aff.var_on_domain(space, isl.dim_type.set, at)
     if by > 1:
-        found = found.scale_down_val(isl.Val(by, context=context())).floor()
+        found = found.scale_down_val(isl_integer(by)).floor()
     return isl.MultiUnionPwAff.from_union_pw_aff(
         isl.UnionPwAff.from_pw_aff(isl.PwAff.from_aff(found))
     )

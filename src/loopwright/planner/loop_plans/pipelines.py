@@ -38,7 +38,7 @@ from loopwright.analysis.size_estimates import (
     row_bytes,
     trips_at,
 )
-from loopwright.ir.islkit import context, isl
+from loopwright.ir.islkit import context, isl, isl_integer
 from loopwright.ir.machine import Machine
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.schedule_tree import (
@@ -275,8 +275,8 @@ def _differences(rows: isl.Set, before: int, own: int) -> tuple[int, int] | None
 def _shifted(stage: _Stage, loop: str) -> isl.MultiUnionPwAff:
     """The iteration w = scale * row + shift of every instance of a stage."""
     rows = stage.band.partial.get_union_pw_aff(0)
-    scaled = rows.scale_val(isl.Val.int_from_si(context(), stage.scale))
-    shift = isl.Val.int_from_si(context(), stage.shift)
+    scaled = rows.scale_val(isl_integer(stage.scale))
+    shift = isl_integer(stage.shift)
     constant = isl.UnionPwAff.val_on_domain(scaled.domain(), shift)
     total = isl.MultiUnionPwAff.from_union_pw_aff(scaled.add(constant))
     return total.set_tuple_name(isl.dim_type.set, loop)

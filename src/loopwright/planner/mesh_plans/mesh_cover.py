@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from loopwright.ir.islkit import context, isl
+from loopwright.ir.islkit import isl, isl_integer
 from loopwright.ir.program import Statement
 from loopwright.lazy_dataclass import dataclass
 
@@ -68,7 +68,7 @@ def tile_cover(
     """What two iterators of a statement run through, at given sizes; None where it is not known."""
     domain = statement.domain
     for at in range(domain.dim(_PARAM)):
-        value = isl.Val.int_from_si(context(), sizes.get(domain.get_dim_name(_PARAM, at) or "", 1))
+        value = isl_integer(sizes.get(domain.get_dim_name(_PARAM, at) or "", 1))
         domain = domain.fix_val(_PARAM, at, value)
     domain = domain.project_out(_PARAM, 0, domain.dim(_PARAM))
     for at in reversed(range(len(statement.iterators))):

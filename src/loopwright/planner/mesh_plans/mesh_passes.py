@@ -20,7 +20,7 @@ from loopwright.analysis.scratchpad_boxes import accesses_in
 from loopwright.analysis.size_estimates import average_trips, bounded_sizes, likely_sizes
 from loopwright.ir.access_names import NamedAccess, named_accesses
 from loopwright.ir.expr import Const, Var
-from loopwright.ir.islkit import context, isl
+from loopwright.ir.islkit import isl, isl_integer
 from loopwright.ir.mesh_machine import MeshMachine
 from loopwright.ir.program import Program, Statement
 from loopwright.ir.schedule import Schedule
@@ -470,9 +470,9 @@ class _Tree:
             space = isl.LocalSpace.from_space(statement.domain.get_space())
             at = statement.iterators.index(iterator)
             value = isl.Aff.var_on_domain(space, isl.dim_type.set, at)
-            value = value.scale_val(isl.Val.int_from_si(context(), factor))
+            value = value.scale_val(isl_integer(factor))
             if size > 1:
-                count = isl.Val.int_from_si(context(), size)
+                count = isl_integer(size)
                 value = value.scale_down_val(count).floor().scale_val(count)
             one = isl.UnionPwAff.from_pw_aff(isl.PwAff.from_aff(value))
             total = one if total is None else total.union_add(one)

@@ -29,6 +29,7 @@ from loopwright.ir.program import Role
 from loopwright.ir.text import expr_text
 from loopwright.ir.visit import walk
 from loopwright.lazy_dataclass import dataclass
+from loopwright.python_text import parse_expression
 from loopwright.sparse.curves import CURVES
 from loopwright.sparse.format import Format
 from loopwright.sparse.invariants import facts_of
@@ -121,8 +122,8 @@ class _Reader:
 
     def read(self, text: str) -> Operand:
         try:
-            node = ast.parse(text.strip(), mode="eval").body
-        except SyntaxError:
+            node = parse_expression(text.strip())
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
             self.refuse(text, "it is no expression")
         return self.node(node)
 

@@ -258,7 +258,9 @@ class _Assembly:
                 stmt = Stmt("most", over("x", extent), (x,), most, (_ZERO,), most_so_far)
                 builder.stage("most", [stmt], [RuntimeSymbol(symbol, most, (_ZERO,))])
             case LastSymbol(symbol=symbol, element=last):
-                builder.symbol_from(symbol, last.name, *last.args)
+                builder.symbol_from(
+                    symbol, last.name, *last.args, is_claimed=self._is_claimed(last.name)
+                )
             case RunningSumArray(variable=variable):
                 name = self._array(definition.array, 0)
                 here = Term.of(TupleVar(variable))
@@ -302,6 +304,15 @@ class _Assembly:
         if level.name not in self.totals:
             builder.symbol_from(f"{level.name}_total", name, last)
             self.totals[level.name] = _symbol(f"{level.name}_total")
+
+    def _is_claimed(self, name: str) -> bool:
+        """Whether arrays are as long as an element of this one, which ascends, in a user's format.
+
+        Entries are stored below its largest element, wherever an invariant takes the length from.
+        """
+        is_pointer = any(level.bound.pointer == name for level in self.inverse.levels)
+        ascends = self.format.index(name).monotone.endswith("increasing")
+        return (is_pointer or ascends) and not self.builder.is_sound
 
     def _number_keys(self, level: PositionLevel) -> None:
         """Number the keys that were seen: a running sum is the table."""

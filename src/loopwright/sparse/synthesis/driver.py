@@ -18,16 +18,17 @@ Small tensors are converted in the time that dictionary lookups take, so there a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from loopwright.diagnostics import UsageError
 from loopwright.ir.program import Role
 from loopwright.lazy_dataclass import dataclass
-from loopwright.sparse.synthesis.stages import FreshArray, RuntimeSymbol, Stage
+from loopwright.sparse.synthesis.stages import FreshArray, Stage
 from loopwright.sparse.uf import Term
 from loopwright.sparse.uf.evaluate_terms import Spell, python_expression, python_function
 
@@ -117,7 +118,7 @@ def stage_steps(
     found = []
     for stage in stages:
         prepare = [*writer.before(stage, ["return False"]), *writer.fresh(stage), "return True"]
-        read_symbols = [*map(writer.symbol_line, stage.runtime_symbols), "return None"]
+        read_symbols = [*writer.symbol_lines(stage), "return None"]
         parts = (prepare, (*_BOTH, "lend")), ([writer.call(stage)], _BOTH), (read_symbols, _BOTH)
         found.append(
             StageStep(*(python_function(names, body, writer.names) for body, names in parts))
@@ -144,6 +145,8 @@ class _Writer:
             "most": _MOST_PLACES,
             "checked_extent": _checked_extent,
             "memory_error": _memory_error,
+            "outside": _outside,
+            "too_few": _too_few,
         }
     )
 
@@ -166,7 +169,7 @@ class _Writer:
         inner = [
             *self.fresh(stage),
             self.call(stage),
-            *map(self.symbol_line, stage.runtime_symbols),
+            *self.symbol_lines(stage),
         ]
         return self.before(stage, [], inner)
 
@@ -226,13 +229,22 @@ class _Writer:
         given += map(self.symbol, stage.computation.symbols)
         return f"{self._name('c', _Later(stage))}.alone({', '.join(given)})"
 
-    def symbol_line(self, found: RuntimeSymbol) -> str:
-        # An array without room has counted nothing: a tensor of size 0 in all dimensions.
-        array, at = (
-            self.array(found.array),
-            ", ".join(map(self.term, found.index)),
-        )
-        return f"{self.symbol(found.symbol)} = {array}.item({at}) if {array}.size else 0"
+    def symbol_lines(self, stage: Stage) -> Iterator[str]:
+        """Read the elements that symbols get their values from."""
+        for found in stage.runtime_symbols:
+            symbol, array = self.symbol(found.symbol), self.array(found.array)
+            at = ", ".join(map(self.term, found.index))
+            # An array without room has counted nothing: a tensor of size 0 in all dimensions.
+            line = f"{symbol} = {array}.item({at}) if {array}.size else 0"
+            if not found.is_claimed:
+                yield line
+                continue
+            own = ", ".join(map(str, found.index))
+            fault = f"{found.symbol!r}, {found.array!r}, {own!r}, {array}"
+            yield from ("try:", f"    {line}", "except IndexError:")
+            yield f"    raise outside({fault}) from None"
+            yield f"if {array}.size and {symbol} < {array}.item(-1):"
+            yield f"    raise too_few({fault})"
 
     def _name(self, letter: str, meant: Any) -> str:
         """The name of a thing; one that is there already keeps its name."""
@@ -269,9 +281,33 @@ def _indented(lines: Iterable[str]) -> list[str]:
 
 def _memory_error(name: str, places: int, dtype: np.dtype[Any]) -> MemoryError:
     """The error for an array that memory does not hold, in words that name it."""
-    own = name.removeprefix("to_")  # arrays of the target have this before their names
     size = places * dtype.itemsize
-    return MemoryError(f"{size / 2**30:.1f} GiB for {places} x {dtype} of '{own}'")
+    return MemoryError(f"{size / 2**30:.1f} GiB for {places} x {dtype} of '{_own_name(name)}'")
+
+
+def _own_name(name: str) -> str:
+    """The name in the descriptor: arrays and symbols of the target have `to_` before theirs."""
+    return name.removeprefix("to_")
+
+
+def _outside(symbol: str, name: str, index: str, array: Array) -> UsageError:
+    """The error for a count that an invariant takes from outside an array."""
+    return UsageError(
+        f"an invariant says that {_own_name(symbol)} is {_own_name(name)}({index}), "
+        f"which is outside the array",
+        found=f"an array of shape {array.shape}",
+        hint="the last element of the array is the number of entries",
+    )
+
+
+def _too_few(symbol: str, name: str, index: str, array: Array) -> UsageError:
+    """The error for a count that an invariant takes from an element that is not the largest."""
+    return UsageError(
+        f"an invariant says that {_own_name(symbol)} is {_own_name(name)}({index}), "
+        f"which is less than the last element of the array",
+        found=f"{array.item(-1)} at its end",
+        hint="the last element of the array is the number of entries",
+    )
 
 
 def _checked_extent(extent: int, term: str) -> int:

@@ -42,6 +42,7 @@ class RuntimeSymbol:
     symbol: str
     array: str
     index: tuple[Term, ...]
+    is_claimed: bool = False  # an unverified format claims that no element is larger
 
 
 @dataclass(frozen=True)
@@ -115,10 +116,10 @@ class Builder:
         """Give a symbol the value of a term of symbols, before the next stage."""
         self.defined.append((symbol, term))
 
-    def symbol_from(self, symbol: str, array: str, *index: Term) -> None:
+    def symbol_from(self, symbol: str, array: str, *index: Term, is_claimed: bool = False) -> None:
         """Give a symbol the value of an element, after the last stage."""
         last = self.stages[-1]
-        found = RuntimeSymbol(symbol, array, index)
+        found = RuntimeSymbol(symbol, array, index, is_claimed)
         self.stages[-1] = replace(last, runtime_symbols=(*last.runtime_symbols, found))
 
     def given(self, name: str, dtype: DType, shape: Iterable[Term]) -> str:

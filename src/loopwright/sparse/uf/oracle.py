@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
-from loopwright.ir.islkit import GaveUp, bounded, context, isl
+from loopwright.ir.islkit import GaveUp, bounded, context, isl, isl_integer
 from loopwright.lazy_dataclass import dataclass
 from loopwright.sparse.uf.ackermann import GroundProblem, ackermann
 from loopwright.sparse.uf.axioms import NO_FACTS, Clause, Facts
@@ -105,9 +105,9 @@ class _Space:
     def within(self, part: isl.BasicSet, branch: Branch) -> isl.BasicSet:
         for entries, constant, is_equality in branch:
             make = isl.Constraint.alloc_equality if is_equality else isl.Constraint.alloc_inequality
-            made = make(self.local).set_constant_val(_val(constant))
+            made = make(self.local).set_constant_val(isl_integer(constant))
             for place, factor in entries:
-                made = made.set_coefficient_val(isl.dim_type.set, place, _val(factor))
+                made = made.set_coefficient_val(isl.dim_type.set, place, isl_integer(factor))
             part = part.add_constraint(made)
         return part
 
@@ -117,10 +117,6 @@ class _Space:
             return None
         values = (found.get_coordinate_val(isl.dim_type.set, at) for at in range(len(self.atoms)))
         return tuple(value.to_python() for value in values)
-
-
-def _val(value: int) -> isl.Val:
-    return isl.Val(value, context=context())
 
 
 @lru_cache(maxsize=4096)

@@ -63,7 +63,7 @@ class SetTokens:
 
     def _read(self) -> list[SetToken]:
         found: list[SetToken] = []
-        place = 0
+        place = depth = 0
         while match := _TOKEN.match(self.text, place):
             kind = match.lastgroup
             if kind is None:
@@ -78,6 +78,9 @@ class SetTokens:
             if kind == "mark" or word in KEYWORDS:
                 kind = _SPELLED.get(word, word)
             found.append(SetToken(kind, word, start, place))
+            depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(word, 0)
+            if depth > _MOST_DEPTH:
+                self.fail(found[-1], f"more than {_MOST_DEPTH} brackets stand around each other")
         found.append(SetToken("end", "", len(self.text.rstrip()), len(self.text.rstrip())))
         return found
 
@@ -110,6 +113,7 @@ class SetTokens:
         raise UsageError(f"{message}\n    {line}\n    {carets}", found, hint)
 
 
+_MOST_DEPTH = 100  # of brackets: the reader calls itself three times for each
 Formula: TypeAlias = tuple[Conj, ...]  # a disjunction
 
 _COMPARISONS: dict[str, Callable[[Term, Term], tuple[Constraint, ...]]] = {
@@ -379,7 +383,10 @@ class _Reader:
     def factor(self) -> Term:
         tokens = self.tokens
         if tokens.take("-"):
-            return -self.factor()
+            is_negative = True
+            while tokens.take("-"):
+                is_negative = not is_negative
+            return -self.factor() if is_negative else self.factor()
         if tokens.take("("):
             found = self.term()
             tokens.expect(")", "')'")
