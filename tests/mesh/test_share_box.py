@@ -202,6 +202,14 @@ REFUSED: dict[str, tuple[Program, tuple[Step, ...], str]] = {
         (*WINDOWS, ShareBox("A", "k_t_2", "k_t", (), "row")),
         "loop 'k_t' does not stand in 'k_t_2'",
     ),
+    "an iteration of each core": (
+        program("diagonal", {"x": "in float64 [n]", "y": "inout float64 [n]"},
+                For("i", 0, "n", For("j", "i", "i + 1", For("k", "i", "i + 1",
+                    Do("y[i]", "y[i] * x[k]"))))),
+        (Tile(("i", "j", "k"), (8, 1, 1)), MapToMesh("i_t", "row", 2, 2),
+         MapToMesh("j_t", "column", 2, 2), ShareBox("x", "k_t", "k_t", (), "row")),
+        "each core runs another iteration of loop 'k_t'",
+    ),
 }  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from loopwright.planner.loop_plans.affine_parallel import mark_parallel
 from loopwright.transform.interchange import Interchange
 from loopwright.transform.loop_fusion import Distribute
 from loopwright.transform.loop_marks import Parallel, ParallelChunks
+from loopwright.transform.outer_vectors import OuterVectors
 from loopwright.transform.partial_sums import PartialSums
 from loopwright.transform.plan import Plan, apply_plan
 from loopwright.transform.reschedule import Reschedule
@@ -321,3 +322,11 @@ void f(int n, float a[n + 1][n + 1], float b[n + 1]) {
     (found,) = lw.parse_c(text)
     plan, _ = default_plan(found, load_machine("neoverse-n1"), parallel=True)
     assert not any(isinstance(step, ExpandScalar) for step in plan)
+
+
+def test_loops_inside_lanes_are_not_cut() -> None:
+    """A loop in vectors is shared as it is: strips of the loop inside it are refused."""
+    arrays = {"c": "inout float64 [n]", "x": "in float64 [n]"}
+    body = For("j", 0, "n", For("k", 0, "n", Do("c[j]", "c[j] + x[k]")))
+    source = program("repeated", arrays, For("i", 0, "n", body))
+    assert shared(source, OuterVectors("j", 4, 1)) == (Parallel("j"),)

@@ -48,6 +48,7 @@ __all__ = [
     "conflicts",
     "escaping_flow",
     "find_band",
+    "fixed_loops",
     "initial_schedule",
     "is_in_source_order",
     "open_bands",
@@ -128,6 +129,15 @@ def open_bands(schedule: Schedule) -> Iterator[Band]:
         return
     gone = {loop for scheduled in schedule.contractions for loop in scheduled.loops}
     yield from (band for band in bands(nodes_of(schedule)) if band.loop not in gone)
+
+
+def fixed_loops(schedule: Schedule) -> frozenset[str]:
+    """The loops whose order is final: taken in vectors, with all inside them, or by diagonals."""
+    root = nodes_of(schedule)
+    found = {loop for taken in schedule.diagonals for loop in taken[:2]}
+    for loop, _, _ in schedule.outer_vectors:
+        found |= {band.loop for band in bands(path_to(root, loop)[-1])}
+    return frozenset(found)
 
 
 def find_band(step: Step, schedule: Schedule, root: Node, loop: str) -> Band:

@@ -51,7 +51,8 @@ class ShareBox(Step):
     needs:    what stage_box needs of the box in both loops; loops around that are dealt out to rows
               and to columns; the box does not depend on the loop that is dealt out along the axis,
               of a mesh on neither; strips of the loops inside of the panel's begin at multiples of
-              their size, or with the same one on all cores that share the box;
+              their size, or with the same one on all cores that share the box; cores run the same
+              iterations of the box's own loop, or it needs the same elements in each of them;
               nobody writes the array in the mapped loops; one or two dimensions with more
               than one element
     refuses:  IllegalStep with what is missing
@@ -179,6 +180,13 @@ class ShareBox(Step):
         for at in dims:
             reached = reached.project_out(_SET, at, 1).insert_dims(_SET, at, 1)
         names = [name for name, _ in box.variables]
+        own = next(at for at, (_, name) in enumerate(box.variables) if name == box.loop)
+        is_followed = own not in dims and has_one_value(schedule, box.reached, own)
+        if is_followed and not has_one_value(schedule, reached, own):
+            # Each core runs its own iteration of the box's loop: it must need the same elements.
+            every = of_all_values(schedule, elements, (own,))
+            if not every.intersect_domain(elements.domain()).is_equal(elements):
+                refuse(self, f"each core runs another iteration of loop '{box.loop}'")
         step = StageBox(self.array, box.loop, self.accesses, box.buffers)
         try:
             known = _within_rows(schedule, elements) if box.is_array_wide else elements

@@ -55,7 +55,7 @@ from loopwright.transform.loop_marks import Parallel, ParallelChunks
 from loopwright.transform.partial_sums import PartialSums
 from loopwright.transform.privatize import Privatize
 from loopwright.transform.reschedule import Reschedule, tree_text
-from loopwright.transform.schedule_legality import open_bands
+from loopwright.transform.schedule_legality import fixed_loops, open_bands
 from loopwright.transform.step import Step
 from loopwright.transform.tiling import StripMine, Tile
 
@@ -184,14 +184,14 @@ class _Sharing:
         return False
 
     def _alone(self, band: Band) -> bool:
-        """The loop itself, or strips of it where it is to keep its vectors."""
+        """The loop itself, or strips of it where it is to keep its vectors and may be cut."""
         if self.draft.reach(Parallel(band.loop)) is not None:
             copies: Sequence[Step] = ()
         else:
             copies = self.draft.copies(band)
             if not copies or self.draft.reach(*copies, Parallel(band.loop)) is None:
                 return False
-        if not self._is_innermost(band):
+        if not self._is_innermost(band) or band.loop in fixed_loops(self.draft.schedule):
             return self.draft.take(*copies, Parallel(band.loop))
         if self._count(band) < 2 * _STRIP:
             return False
@@ -254,7 +254,7 @@ class _Sharing:
         following = next(iter(later), None)
         if not isinstance(following, Band) or not self._is_worth_it(following, outer):
             return False
-        is_cut = self._is_innermost(node) and not self._is_unrolled(node)
+        is_cut = self._is_innermost(node) and bool(self._nested(node))
         if not is_cut or self._count(node) < 2 * _STRIP:
             return False
         loop, steps = self._strips(node, ())
@@ -545,9 +545,11 @@ class _Sharing:
     def _nested(self, band: Band) -> list[Band]:
         """`band` and the loops directly inside each other below it that steps may move.
 
-        Loops of contractions and copies of unrolled ones belong to what was planned before.
+        Loops of contractions, copies of unrolled ones, and outer loops in vectors with all inside
+        them belong to what was planned before.
         """
         opened = {other.loop for other in open_bands(self.draft.schedule)}
+        opened -= fixed_loops(self.draft.schedule)
         run = takewhile(lambda inner: inner.loop in opened, perfect_nest(band))
         return [inner for inner in run if not self._is_unrolled(inner)]
 
