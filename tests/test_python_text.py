@@ -39,6 +39,6 @@ def test_errors_of_syntax_are_raised() -> None:
 
 
 def test_expressions_too_deep_for_python_are_refused() -> None:
-    deep = "s: {[i] : 0<=i<N} at (i): y(i) = " + "-" * 5000 + "1"
+    deep = "s: {[i] : 0<=i<N} at (i): y(i) = " + "-" * 5000 + "1"  # Python 3.12 parses it
     with pytest.raises(UsageError, match="statement 's' cannot be read: it is no expression"):
         computation("deep", "out y[N]: float64", deep)

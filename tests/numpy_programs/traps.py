@@ -18,6 +18,8 @@ from frontends.kernels import define
 
 __all__ = ["TRAPS", "Trap"]
 
+# From 2.5 on NumPy refuses a Python integer that does not fit.
+_WRAPPED = "[44]" if np.lib.NumpyVersion(np.__version__) < "2.5.0" else "OverflowError"
 NAMES = {"A": np.array, "r": np.arange, "np": np, "nan": np.nan, "inf": np.inf}
 
 
@@ -140,7 +142,7 @@ TRAPS: tuple[Trap, ...] = tuple(
         ),
         _family(
             14,
-            "np.where(a, b, 300) | A([False]) | A([1], np.uint8) | [44]",
+            f"np.where(a, b, 300) | A([False]) | A([1], np.uint8) | {_WRAPPED}",
             "np.maximum(a, -1) | A([1], np.uint8) | OverflowError",
         ),
         _family(15, "a + np.int64(300) | A([200], np.uint8) | [500]"),

@@ -125,7 +125,10 @@ class _Reader:
             node = parse_expression(text.strip())
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             self.refuse(text, "it is no expression")
-        return self.node(node)
+        try:
+            return self.node(node)
+        except RecursionError:  # Python's own parser goes deeper from 3.12 on
+            self.refuse(text, "it is no expression of less than a thousand levels")
 
     def require_operators(self, expr: ir.Expr) -> None:
         """Refuse an operator or function for types that it has no meaning for."""
