@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
+from frontends.kernels import define
 from procedure_oracle import agree
 
 RANDOM = np.random.default_rng(1)
@@ -408,3 +409,24 @@ def test_arrays_that_change_names_in_a_loop() -> None:
         u = np.arange(6.0)
         found, wanted = lw.jit(locals_swapped)(u, n), locals_swapped(u, n)
         np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("count", [3, 40])
+def test_branches_that_may_return_are_counted_before_they_are_copied(count: int) -> None:
+    """Each of them doubles what is read behind it."""
+    lines = ["def f(a, n):", "    x = a[0]"]
+    for k in range(count):
+        lines += [
+            f"    if n > {k}:",
+            f"        if a[1] > {k}:",
+            "            return x",
+            "    x += n",
+        ]
+    function = define("\n".join([*lines, "    return x", ""]))
+    a = np.array([0.5, 1.0])
+    if count == 3:
+        assert lw.jit(function)(a, 2) == function(a, 2)
+    else:
+        with pytest.raises(lw.SourceError, match="too many branches return") as caught:
+            lw.jit(function)(a, 2)
+        assert str(caught.value).count("too many branches") == 1

@@ -45,6 +45,7 @@ __all__ = ["RETURNED", "BodyReader"]
 
 RETURNED = "return"  # the name under which a function's environment has its result
 _MOST_PASSES = 8
+_MOST_COPIED = 400
 
 
 class BodyReader:
@@ -64,6 +65,7 @@ class BodyReader:
         self._return_early = return_early
         self._loops: list[LoopNames] = []
         self._body: Sequence[ast.stmt] = ()  # of the function
+        self._copied = 0  # statements that are read once more, behind branches that may return
         self._types: dict[int, tuple[dict[str, PyType], frozenset[str]]] = {}
 
     @property
@@ -85,11 +87,27 @@ class BodyReader:
         for place, stmt in enumerate(body):
             rest = body[place + 1 :]
             if isinstance(stmt, ast.If) and not self._loops and _returns(stmt) and rest:
-                longer = ast.If(stmt.test, [*stmt.body, *rest], [*stmt.orelse, *rest])
-                return self._statement(ast.copy_location(longer, stmt))
+                longer = self._with_rest(stmt, rest)
+                return longer is not None and self._statement(longer)
             if not self._statement(stmt):
                 return False
         return True
+
+    def _with_rest(self, stmt: ast.If, rest: Sequence[ast.stmt]) -> ast.stmt | None:
+        """A condition that holds what stands behind it, in each branch that goes there.
+
+        None where that was reported as too much: a copy is read for every such branch.
+        """
+        sides = [list(side) if _ends(side) else [*side, *rest] for side in (stmt.body, stmt.orelse)]
+        if not any(map(_ends, (stmt.body, stmt.orelse))):
+            before, self._copied = self._copied, self._copied + len(rest)
+            if self._copied > _MOST_COPIED:
+                if before <= _MOST_COPIED:
+                    text = "too many branches return in some cases and go on in others"
+                    hint = "assign the result in the branches, and return it at the end"
+                    self._values.report(Refusal("LW128", text, hint=hint), stmt)
+                return None
+        return ast.copy_location(ast.If(stmt.test, *sides), stmt)
 
     def _statement(self, stmt: ast.stmt) -> bool:
         values, build = self._values, self._build
@@ -371,6 +389,16 @@ class BodyReader:
 def _is_left(loop: ast.For | ast.While) -> bool:
     """Whether iterations of a loop may end early."""
     return any(isinstance(node, ast.Break | ast.Continue) for node in ast.walk(loop))
+
+
+def _ends(body: Sequence[ast.stmt]) -> bool:
+    """Whether nothing behind these statements is reached."""
+    match list(body):
+        case [*_, ast.Return() | ast.Raise()]:
+            return True
+        case [*_, ast.If(body=inner, orelse=orelse)]:
+            return _ends(inner) and _ends(orelse)
+    return False
 
 
 def _returns(stmt: ast.stmt) -> bool:
