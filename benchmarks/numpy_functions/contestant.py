@@ -27,9 +27,9 @@ from numpy_programs.outcomes import gap, leaves, runs_in_python  # isort: skip, 
 
 __all__ = ["SLACK", "Contestant", "main"]
 
-# Allowed error of a number in floating point: so many times what the result changes when every
-# number that goes in moves by half a unit in the last place, or one unit in the last place of the
-# largest number that comes out.
+# The allowed error of a floating-point result is this factor times the larger of two numbers: how
+# much the result changes when every input moves by half a unit in the last place, and one unit in
+# the last place of the largest output.
 SLACK = 32.0
 TURN_SECONDS = 0.02  # that a turn lasts at least
 _clock = time.perf_counter

@@ -139,7 +139,7 @@ class Elementwise:
         return ArrayValue(found.expr, shape, None, found_order)
 
     def _strides(self, array: ArrayValue, rank: int) -> list[int]:
-        """Of each axis of a box how far apart neighbours lie, as ranks; 0: it is the same one."""
+        """The rank of each axis's stride in a box, the fastest axis 1; 0 for a stride of zero."""
         order = self._build.order_of(array) or tuple(range(array.rank))
         own = [array.rank - order.index(axis) for axis in range(array.rank)]
         if array.view is not None:

@@ -360,7 +360,7 @@ class BodyReader:
             del build.ranges.facts[facts:]
         build.span = values.span(stmt)
         if names.is_widened and iterations is not None:
-            iterations.run()  # other calls are for Python, where it can be told
+            iterations.run()  # a guard: calls that may not run the loop are left to Python
         exports: Env = {}
         if iterations is not None and not _is_left(stmt):
             unbound = [x for x in bound_names(changing) if x in end and names.keeps(x, end[x])]
