@@ -15,9 +15,7 @@ from loopwright import options
 from loopwright.calls import polyhedral_function
 from loopwright.calls.polyhedral_function import PolyhedralFunction
 from loopwright.diagnostics import UsageError
-from loopwright.ir.contraction import Contraction
-from loopwright.ir.islkit import GaveUp, attempt, bounded
-from loopwright.ir.program import Program
+from loopwright.ir.islkit import GaveUp, bounded
 from loopwright.kernels import Unproven
 from no_kernels import forget_kernels
 
@@ -51,20 +49,6 @@ def test_planning_beyond_the_quota(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("loopwright.planner.generic._QUOTAS", {})
     compiled = assert_as_python(shifted, *args)
     assert compiled.explain(*args).endswith("\nloops in source order")
-
-
-@pytest.mark.usefixtures("_nothing_kept")
-def test_contractions_beyond_the_quota(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither recognised ..."""
-    args = whole(5), whole(5, 7), whole(7)
-    search = polyhedral_function.whole_contraction
-
-    def searched_in_vain(program: Program) -> Contraction | None:
-        with attempt(10):
-            return search(program)
-
-    monkeypatch.setattr(polyhedral_function, "whole_contraction", searched_in_vain)
-    assert assert_as_python(matvec, *args).specialise(*args).summary.contraction is None
 
 
 @pytest.mark.usefixtures("_nothing_kept")

@@ -57,24 +57,29 @@ LAYOUTS: tuple[Callable[[Any], Any], ...] = (
 )
 
 
-def nest(order: str, body: str) -> tuple[Callable[..., Any], dict[str, str]]:
-    """`body` inside its loops, and the subscripts of its arrays by name."""
-    arrays = dict(re.findall(r"\b(\w+)\[([\w, ()]*)\]", body))
+def nest(order: str, body: str) -> tuple[Callable[..., Any], dict[str, list[str]]]:
+    """`body` inside its loops, and the letters of each dimension of its arrays by name."""
+    arrays: dict[str, list[str]] = {}
+    for name, subscripts in re.findall(r"\b(\w+)\[([\w, ]*)(?:\(\))?\]", body):
+        letters = subscripts.split(", ") if subscripts else []
+        arrays[name] = [a + b for a, b in zip(letters, arrays.get(name, letters), strict=True)]
     first = {}
-    for name, subscripts in reversed(arrays.items()):
-        for k, letter in enumerate(subscripts.split(", ")):
-            first[letter] = f"{name}.shape[{k}]"
+    for name, dimensions in reversed(arrays.items()):
+        for k, letters in enumerate(dimensions):
+            first.update(dict.fromkeys(letters, f"{name}.shape[{k}]"))
     lines = [f"def f({', '.join(arrays)}):"]
     lines += [f"{'    ' * (d + 1)}for {v} in range({first[v]}):" for d, v in enumerate(order)]
     return define("\n".join([*lines, "    " * (len(order) + 1) + body])), arrays
 
 
-def arguments(order: str, arrays: dict[str, str], sizes: tuple[int, ...], dtype: str) -> list[Any]:
+def arguments(
+    order: str, arrays: dict[str, list[str]], sizes: tuple[int, ...], dtype: str
+) -> list[Any]:
     extent = {letter: sizes[k % len(sizes)] for k, letter in enumerate(sorted(order))}
     dtypes = dtype.split() * len(arrays)
     return [
-        whole(*(extent[c] for c in subscripts.split(", ") if c in extent), dtype=kind, seed=k)
-        for k, (subscripts, kind) in enumerate(zip(arrays.values(), dtypes, strict=False))
+        whole(*(max(extent[c] for c in letters) for letters in dimensions), dtype=kind, seed=k)
+        for k, (dimensions, kind) in enumerate(zip(arrays.values(), dtypes, strict=False))
     ]
 
 

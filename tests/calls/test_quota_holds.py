@@ -11,7 +11,6 @@ import pytest
 
 import loopwright as lw
 from loopwright import options, pipeline, targets
-from loopwright.analysis.dependences import strongly_connected_components
 from loopwright.calls.splice import optimise_region
 from loopwright.diagnostics import UsageError
 from loopwright.frontends.c import read_c
@@ -20,7 +19,6 @@ from loopwright.ir import islkit
 from loopwright.ir.islkit import isl
 from loopwright.machines.host import host
 from loopwright.machines.machine_argument import target_gpu, target_mesh
-from loopwright.planner import plan_choice
 from loopwright.targets import TARGETS
 from loopwright.transform.isl_scheduler import is_schedulable
 from no_kernels import forget_kernels
@@ -106,23 +104,6 @@ def test_functions(unbounded: list[str], monkeypatch: pytest.MonkeyPatch) -> Non
     assert not unbounded, "\n".join(sorted(set(unbounded)))
 
 
-def test_sizes_that_are_too_hard(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The plan for all threads is taken as it is where isl does not tell likely sizes."""
-    file = read_c(SIMPLE)
-    program = program_of(file.regions[0].tree, reassoc=False)
-    asked: list[int] = []
-
-    def endless(given: Any) -> Any:
-        asked.append(1)
-        while True:
-            given.context.coalesce().subtract(given.context)
-
-    monkeypatch.setattr(plan_choice, "_sizes_to_ask", endless)
-    monkeypatch.setattr(plan_choice, "_QUOTA", 10_000)
-    assert plan_choice.choose_plan(program, host(), 2, text=True).plan is not None
-    assert asked
-
-
 def test_loops_of_a_mesh_that_are_too_hard(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the loops as they were written, which a mesh keeps: the region stays, or the call ends."""
     file = read_c(SOURCE)
@@ -150,11 +131,3 @@ def test_what_is_too_much_for_the_scheduler() -> None:
     program = program_of(read_c(f"{text}#pragma endscop\n}}\n").regions[0].tree, reassoc=False)
     names = [statement.name for statement in program.statements]
     assert [is_schedulable(program, names[:count]) for count in (1, 8, 9)] == [True, True, False]
-
-
-def test_a_long_chain_of_components() -> None:
-    """The order of components: sources first, of several that may come next the earliest one."""
-    nodes = [f"S{k}" for k in range(6)]
-    edges = {("S5", "S0"), ("S0", "S3"), ("S3", "S0"), ("S4", "S2"), ("S9", "S1")}
-    found = strongly_connected_components(nodes, edges)
-    assert found == (("S1",), ("S4",), ("S2",), ("S5",), ("S0", "S3"))

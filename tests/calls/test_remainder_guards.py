@@ -7,7 +7,7 @@ import loopwright as lw
 from loopwright.frontends.c import read_c
 from loopwright.frontends.extract import extract
 from loopwright.ir.expr import Binary, Const, Var
-from loopwright.ir.islkit import GaveUp, condition, context, is_intricate, isl
+from loopwright.ir.islkit import GaveUp, condition, context, isl
 from loopwright.lower.astgen import generate_loops
 from loopwright.transform.plan import initial_schedule
 
@@ -66,15 +66,6 @@ def test_any_remainder_and_any_sign(value: int) -> None:
     for found in (Binary("ne", rest, Const(value)), Binary("ne", Const(value), rest)):
         assert condition(found, space).is_equal(wanted)
         assert condition(found, space).n_basic_set() == 1
-
-
-def test_loops_with_steps_are_not_intricate() -> None:
-    """Where a division is given by an equality, isl searches nothing: tiles of six loops."""
-    loops = "".join(f"for (int i{k} = 0; i{k} < n; i{k} += 4) " for k in range(6))
-    text = TEXT.format(guard="").replace("for (int i = 0; i < n; i++)", loops)
-    (region,) = read_c(text.replace("a[i]", "a[i0]"), compiler="").regions
-    (statement,) = extract(region.tree).statements
-    assert not is_intricate(statement.domain)
 
 
 def test_nests_of_very_many_loops_are_left_as_they_are() -> None:

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from frontends.kernels import compiled, define
-from loopwright.frontends.tree_rewrites import assignments
-from loopwright.ir.expr import Binary, Const, Load, Var
+from loopwright.ir.expr import Var
 from loopwright.ir.program import Program, Role
 
 A = np.zeros(4)
@@ -120,12 +119,6 @@ def band_names(program: Program) -> list[str]:
     return names
 
 
-def test_band_of_a_loop_that_runs_down() -> None:
-    program = program_of("def f(A):\n    for i in range(3, -1, -1):\n        A[i] = 1\n", A)
-    band = program.schedule.get_root().child(0).band_get_partial_schedule()
-    assert band.plain_is_equal(isl.MultiUnionPwAff("[A_0] -> i[{ S0[i] -> [(-i)] }]"))
-
-
 def test_parameters_context_and_roles() -> None:
     text = """
     def f(A, x, B, n, p):
@@ -150,93 +143,3 @@ def test_parameters_context_and_roles() -> None:
         "t": (Role.LOCAL, 0),
     }
     assert program.array("B").shape == (Var("B_0"), Var("B_1"))
-
-
-def test_accesses_and_spans() -> None:
-    text = "def f(A, B):\n    for i in range(3):\n        A[i] = B[i + 1, 2 * i]\n"
-    (statement,) = program_of(text, A, B).statements
-    (read,) = statement.reads
-    i = Var("i")
-    assert (read.array, read.index) == (
-        "B",
-        (Binary("add", i, Const(1)), Binary("mul", Const(2), i)),
-    )
-    assert statement.write.index == (i,)
-    assert statement.span is not None
-    assert (statement.span.line, statement.span.column, statement.span.end_column) == (3, 9, 31)
-    assert statement.span.text == "        A[i] = B[i + 1, 2 * i]"
-
-
-def test_aliases_leave_no_trace() -> None:
-    text = """
-    def f(A):
-        n = A.shape[0]
-        for i in range(n):
-            j = n - 1 - i
-            A[j] = 1
-    """
-    program = program_of(text, A)
-    assert [array.name for array in program.arrays] == ["A"]
-    assert len(program.statements) == 1
-
-
-def test_a_guarded_load_splits_the_statement() -> None:
-    text = "def f(A, B):\n    for i in range(4):\n        A[i] = B[i - 1, 0] if i > 0 else 0.0\n"
-    guarded, plain = program_of(text, A, B).statements
-    assert guarded.domain.is_equal(isl.Set("[A_0, B_0, B_1] -> { S0[i] : 0 < i < 4 }"))
-    assert isinstance(guarded.value, Load)
-    assert plain.domain.is_equal(isl.Set("[A_0, B_0, B_1] -> { S1[i] : i = 0 }"))
-
-
-def test_statements_that_never_run_are_left_out() -> None:
-    text = """
-    def f(A):
-        for i in range(len(A)):
-            if i < 0:
-                A[i] = 1
-            A[i] = 2
-            if A.shape[0] < 0:
-                A[i] = 3
-    """
-    (statement,) = program_of(text, A).statements
-    assert statement.value == Const(2.0, statement.write.dtype)
-
-
-def test_an_empty_function() -> None:
-    program = program_of("def f(A):\n    pass\n", A)
-    assert program.statements == ()
-    assert program.schedule.get_domain().is_empty()
-    assert program.array("A").role is Role.IN
-
-
-def test_tree_is_in_source_order() -> None:
-    text = """
-    def f(A):
-        A[0] = 1
-        for i in range(2):
-            if i > 0:
-                A[1] = 2
-            else:
-                A[2] = 3
-        A[3] = 4
-    """
-    tree, _ = compiled(define(text), A)
-    values = [assign.value for assign in assignments(tree.body)]
-    assert [value.value for value in values if isinstance(value, Const)] == [1, 2, 3, 4]
-
-
-def test_local_types_widen_until_they_settle() -> None:
-    text = """
-    def f(A, F):
-        x = 0
-        y = 0
-        z = True
-        for i in range(4):
-            z = y
-            y = x
-            x = x + F[i]
-        A[0] = z
-    """
-    program = program_of(text, A, np.zeros(4, np.float32))
-    types = {array.name: str(array.dtype) for array in program.arrays if array.role is Role.LOCAL}
-    assert types == dict.fromkeys("xyz", "float32")

@@ -10,10 +10,6 @@ import pytest
 
 import loopwright as lw
 from loopwright import options
-from loopwright.diagnostics import SourceError
-from loopwright.frontends.extract import extract
-from loopwright.frontends.python import argument_types, parse_function
-from loopwright.ir.text import program_text
 
 SIZES = (0, 1, 2, 3, 7, 16, 31)
 
@@ -96,36 +92,3 @@ def test_meaning(function: Callable[..., None], rank: int, interpret: bool) -> N
             compiled(a, found)
             function(a, wanted)
             np.testing.assert_array_equal(found, wanted)
-
-
-def test_the_inside_has_plain_subscripts() -> None:
-    given = np.zeros((4, 4))
-    tree = parse_function(torus, argument_types((given, given)))
-    text = program_text(extract(tree))
-    assert "a[i + 1, j] + a[i - 1, j] + a[i, j + 1] + a[i, j - 1]" in text
-    assert "%" not in text
-
-
-def signed(a: Any, b: Any, k: int) -> None:
-    for i in range(a.shape[0]):
-        b[i] = a[(i + 1) % k]
-
-
-def too_far(a: Any, b: Any) -> None:
-    n = a.shape[0]
-    for i in range(n):
-        b[i] = a[(5 * i - 9) % n]
-
-
-@pytest.mark.parametrize("function", [signed, too_far])
-def test_what_is_not_proved_affine_is_a_whole_function(function: Callable[..., None]) -> None:
-    given = np.arange(4.0)
-    more = (3,) if function is signed else ()
-    with pytest.raises(SourceError) as caught:
-        parse_function(function, argument_types((given, given, *more)))
-    assert "[LW110]" in str(caught.value)
-    assert "a division by something other than a positive constant" in str(caught.value)
-    found, wanted = np.zeros(4), np.zeros(4)
-    lw.jit(function)(given, found, *more)
-    function(given, wanted, *more)
-    np.testing.assert_array_equal(found, wanted)

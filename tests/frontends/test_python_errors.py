@@ -4,7 +4,6 @@ Each file of tests/errors/python holds a function, a line of dashes, and the rep
 Arguments have the types their first letters stand for.
 """
 
-import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -41,34 +40,6 @@ def report(function: object, *args: object) -> str:
     with pytest.raises(SourceError) as caught:
         compiled(function, *args)  # type: ignore[arg-type]
     return str(caught.value)
-
-
-def test_columns_are_those_of_the_file() -> None:
-    text = """
-    class K:
-        class L:
-            def f(A):
-                A[0] = nowhere
-    """
-    kernel = define(text, "k.py").L.f  # type: ignore[attr-defined]
-    assert report(kernel, np.zeros(3)) == textwrap.dedent("""\
-        k.py:4:20: error: the name 'nowhere' is not defined [LW102]
-            A[0] = nowhere
-                   ^^^^^^^
-        try: pass it as an argument""")
-
-
-def test_decorators_count_as_lines() -> None:
-    text = """
-    def deco(g):
-        return g
-
-    @deco
-    @deco
-    def f(A):
-        A[0] = nowhere
-    """
-    assert report(define(text, "k.py"), np.zeros(3)).startswith("k.py:7:12: error: ")
 
 
 def test_no_source() -> None:
@@ -131,47 +102,9 @@ def test_wrong_number_of_arguments() -> None:
     assert usage(function, argument_types([1])) == "'f' takes 2 arguments\nnote: found 1"
 
 
-def test_arguments_of_other_types() -> None:
-    with pytest.raises(UsageError) as caught:
-        argument_types([np.zeros(3), [1, 2]])
-    assert str(caught.value) == (
-        "argument 2 has a type that cannot be compiled\n"
-        "note: found an object of type 'builtins.list'\n"
-        "try: pass NumPy arrays (np.asarray makes one) and numbers"
-    )
-
-
 def test_expressions_nested_too_deeply() -> None:
     text = "def f(A):\n    A[0] = " + " + ".join(["A[0]"] * 900) + "\n    A[1] = nowhere\n"
     lines = report(define(text, "k.py"), np.zeros(3)).splitlines()
     assert lines[0] == "k.py:2:5: error: this statement is nested too deeply [LW121]"
     assert lines[3] == "try: split it into several statements"
     assert lines[4] == "k.py:3:12: error: the name 'nowhere' is not defined [LW102]"
-
-
-def test_numbers_of_unknown_types() -> None:
-    function = define("def f(A):\n    A[0] = WIDE\n", "k.py", WIDE=np.longdouble(1))
-    kind = type(np.longdouble(1)).__qualname__
-    assert report(function, np.zeros(3)) == (
-        "k.py:2:12: error: 'WIDE' is not a number [LW129]\n"
-        "    A[0] = WIDE\n"
-        "           ^^^^\n"
-        f"note: found an object of type '{kind}' from outside the function\n"
-        "try: numbers are captured by value; pass arrays as arguments"
-    )
-
-
-def test_nonlocal() -> None:
-    text = """
-    def make():
-        w = 1
-        def f(A):
-            nonlocal w
-        return f
-    """
-    assert report(define(text, "k.py")(), np.zeros(3)) == (
-        "k.py:4:9: error: a nonlocal declaration cannot be compiled [LW121]\n"
-        "    nonlocal w\n"
-        "    ^^^^^^^^^^\n"
-        "try: pass the value as an argument and return the result"
-    )

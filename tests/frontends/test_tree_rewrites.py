@@ -48,12 +48,6 @@ def test_sizes_and_their_neighbours() -> None:
     assert program.arrays == expected.arrays
 
 
-def test_no_size_becomes_tiny() -> None:
-    found = made(STENCIL, 1 << 15)
-    assert found is not None
-    assert found[1] == {2048: 32, 1024: 32}
-
-
 def test_small_numbers_are_no_sizes() -> None:
     small = STENCIL.replace(b"2048", b"40").replace(b"2047", b"39")
     assert made(small.replace(b"1024", b"20").replace(b"1023", b"19"), 2) is None

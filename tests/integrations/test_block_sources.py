@@ -7,7 +7,7 @@ import pytest
 
 from integrations.thread_ranks import run_ranks
 from loopwright.diagnostics import SourceError, UsageError
-from loopwright.integrations.mpi import CallbackSource, MtxSource, NpySource, gather, open_source
+from loopwright.integrations.mpi import MtxSource, NpySource, gather, open_source
 from loopwright.integrations.mpi.block_cyclic import read_blocks
 from loopwright.integrations.mpi.block_layout import BlockLayout, ProcessGrid
 from loopwright.semirings import make_semiring, maximum, semiring
@@ -44,15 +44,6 @@ def test_npy_files(tmp_path) -> None:
     assert np.array_equal(edges, whole != 0)
 
 
-def test_callbacks_are_asked_for_boxes() -> None:
-    def box(slices):
-        rows, columns = (np.arange(s.start, s.stop) for s in slices)
-        return rows[:, None] * 10 + columns
-
-    whole = read(CallbackSource((5, 6), np.int64, box))
-    assert np.array_equal(whole, np.arange(5)[:, None] * 10 + np.arange(6))
-
-
 def test_mtx_files(tmp_path) -> None:
     path = mtx(tmp_path / "a.mtx", "3 3 4\n1 2 5\n3 1 2.5\n1 2 4\n2 2 0\n")
     expected = np.full((3, 3), INF)
@@ -77,18 +68,6 @@ def test_symmetric_and_pattern_files(tmp_path) -> None:
     assert np.array_equal(read(MtxSource(path, OR_AND)), [[False, False], [True, False]])
     path = mtx(tmp_path / "d.mtx", "2 2\n1\n2\n3\n4\n", "array real general")
     assert np.array_equal(read(MtxSource(path, MIN_PLUS)), [[1, 3], [2, 4]])
-
-
-def test_entries_are_read_in_blocks(tmp_path, monkeypatch) -> None:
-    random = np.random.default_rng(4)
-    rows, columns = random.integers(1, 12, (2, 300))
-    values = random.integers(1, 99, 300)
-    lines = "".join(f"{i} {j} {v}\n" for i, j, v in zip(rows, columns, values, strict=True))
-    path = mtx(tmp_path / "a.mtx", f"11 11 300\n{lines}")
-    expected = np.full((11, 11), INF)
-    np.minimum.at(expected, (rows - 1, columns - 1), values)
-    monkeypatch.setattr("loopwright.integrations.mpi.block_sources._ENTRIES", 100)
-    assert np.array_equal(read(MtxSource(path, MIN_PLUS)), expected)
 
 
 def test_faults_of_a_file_are_told_by_all_ranks(tmp_path) -> None:

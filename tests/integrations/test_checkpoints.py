@@ -79,16 +79,6 @@ def test_a_damaged_part_sends_the_run_back_by_one_step(tmp_path, damage) -> None
     assert np.array_equal(again, whole)
 
 
-def test_no_sound_step_begins_anew(tmp_path) -> None:
-    whole, _ = run(None)
-    with pytest.raises(CutOffError):
-        run(tmp_path, progress=cut_after(1))
-    (tmp_path / "step-00000001.rank-00000").write_bytes(b"")
-    again, seen = run(tmp_path)
-    assert seen == list(range(STEPS + 1))
-    assert np.array_equal(again, whole)
-
-
 def test_two_generations_are_kept(tmp_path) -> None:
     run(tmp_path)
     names = sorted(path.name for path in tmp_path.iterdir())

@@ -43,33 +43,6 @@ def test_no_time_is_fitted_as_negative() -> None:
     assert link.beta > 0
 
 
-def test_broadcasts() -> None:
-    assert INSIDE.broadcast(1000, 1) == 0
-    assert INSIDE.broadcast(1000, 2) == pytest.approx(INSIDE.alpha + 1000 * INSIDE.beta)
-    # A tree for short messages, parts of long ones for all to gather.
-    assert INSIDE.broadcast(0, 8) == pytest.approx(3 * INSIDE.alpha)
-    long = INSIDE.broadcast(10**9, 8)
-    assert long == pytest.approx(3 * INSIDE.alpha + 2 * 7 / 8 * 10**9 * INSIDE.beta)
-
-
-def test_more_ranks_than_cores_share_them() -> None:
-    few, many = node(cores=2), node(cores=16)
-    grid = ProcessGrid(2, 2)
-    crowded = few.closure(2048, 64, grid, 4, 4)
-    free = many.closure(2048, 64, grid, 4, 4)
-    assert crowded.kernels == pytest.approx(2 * free.kernels)
-    assert node(cores=16, contention=0.1).slowdown(4) == pytest.approx(1.3)
-    assert node(cores=2, contention=0.1).slowdown(4) == pytest.approx(2 * 1.1)
-
-
-def test_messages_overlap_with_kernels_between_nodes_only() -> None:
-    grid = ProcessGrid(4, 4)
-    within = node().closure(4096, 64, grid, 8, per_node=16)
-    across = node().closure(4096, 64, grid, 8, per_node=4)
-    assert within.total == pytest.approx(within.kernels + within.closings + within.messages)
-    assert across.total < across.kernels + across.closings + across.messages
-
-
 def test_predictions_reach_a_thousand_nodes_and_stay_below_linear() -> None:
     lines = scaling_table(node(), 2048, 8, 1000)
     rows = [line.replace("|", " ").split() for line in lines[2:]]

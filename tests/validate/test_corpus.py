@@ -58,13 +58,3 @@ def test_kernel(number: int, folder: Path) -> None:
         assert len(sizes) >= (1 if not program.params else 3)
         found = check_translation(program, nest, sizes, runners=compiled(nest), threads=(2,))
         assert [str(difference) for difference in found] == []
-
-
-@pytest.mark.drawn(6)
-@pytest.mark.parametrize("number", drawn(range(len(KERNELS)), 6, 3), ids=drawn(KERNELS, 6, 3))
-def test_literal_bounds(number: int, folder: Path) -> None:
-    for program in programs(number, LITERAL, folder):
-        nest = lower_schedule(model_planner(program, host(), 2)[1])
-        sizes = pick_sizes(program, most=MOST_ACCESSES, count=1)
-        found = check_translation(program, nest, sizes, threads=(2,))
-        assert [str(difference) for difference in found] == []

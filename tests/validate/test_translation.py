@@ -5,50 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
 from loopwright.ir.loops import For, LoopNest, Stmt
 from loopwright.ir.program import Program
 from loopwright.ir.visit import rebuild
 from loopwright.lower.passes import lower_schedule
-from loopwright.transform.loop_marks import Parallel, Vectorize
 from loopwright.transform.plan import Plan, apply_plan
 from loopwright.transform.step import Step
-from loopwright.validate import check_translation, validate
+from loopwright.validate import validate
 from loopwright.validate.problem_sizes import pick_sizes
-from programs import Do, gemv, matmul, nest, program, triangular_solve
+from programs import Do, nest, program
 from programs import For as Loop
 
 
 def lowered(source: Program, *steps: Step) -> LoopNest:
     return lower_schedule(apply_plan(source, Plan(steps)))
-
-
-def test_clean_report() -> None:
-    source = program("scale", {"x": "inout float64 [n]"}, Loop("i", 0, "n", Do("x[i]", "2 * x[i]")))
-    report = validate(source, lowered(source, Vectorize("i", 4)), sizes=({"n": 0}, {"n": 5}))
-    assert report.is_clean
-    assert str(report) == (
-        "checked: order against the interpreter at n = 0; n = 5\n"
-        "checked: jit against the interpreter at n = 0; n = 5\n"
-        "checked: jit against the source order at n = 67; n = 9; n = 19; n = 7; n = 17\n"
-        "checked: order against the source order at n = 67; n = 9; n = 19; n = 7; n = 17"
-    )
-
-
-def test_threads_and_runners_are_compared() -> None:
-    source = gemv()
-    calls: list[int] = []
-    report = validate(
-        source,
-        lowered(source, Parallel("i")),
-        sizes=({"n": 3, "m": 2},),
-        runners={"mine": lambda arrays, params: calls.append(params["n"])},
-    )
-    assert not report.is_clean
-    assert calls
-    assert {difference.runner for difference in report.differences} == {"mine"}
-    assert "mine, jit, jit, 2 threads against the interpreter" in report.checked[1]
 
 
 def test_forms_are_compared_with_the_source_order_by_the_same_compiler() -> None:
@@ -113,25 +84,6 @@ def test_program_that_reads_what_nobody_wrote() -> None:
     assert report.is_clean
     assert report.skipped[0] == "n = 2: the program fails: t[0] is read before it is written"
     assert not any("source order" in line for line in report.checked)  # no other size is left
-
-
-def test_translation_at_given_sizes() -> None:
-    source = matmul()
-    sizes = pick_sizes(source, count=3)
-    assert check_translation(source, lowered(source), sizes) == ()
-    wrong = lowered(matmul("ijk", Do("C[i, j]", "C[i, j] - A[i, k] * B[k, j]")))
-    assert check_translation(source, wrong, sizes)
-
-
-@pytest.mark.parametrize("make", [matmul, triangular_solve], ids=["matmul", "triangular_solve"])
-def test_sizes(make: object) -> None:
-    source: Program = make()  # type: ignore[operator]
-    found = pick_sizes(source, seed=3)
-    assert found == pick_sizes(source, seed=3)
-    assert len(found) == 8
-    assert dict.fromkeys(source.params, 0) in found
-    assert dict.fromkeys(source.params, 1) in found
-    assert len({tuple(params.items()) for params in found}) == len(found)
 
 
 def test_sizes_stay_in_bounds_and_within_effort() -> None:
