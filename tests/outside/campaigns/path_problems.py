@@ -112,7 +112,7 @@ def _as_type(exact: Array, right: Array, problem: str, dtype: np.dtype[Any]) -> 
 
 
 def _normal(problem: str, values: Array, dtype: np.dtype[Any]) -> Array:
-    """Values of paths: `least_reliable` stops at the least normal number, whose product is not 0."""
+    """The values of paths where `least_reliable` stops at the least normal number of a type."""
     return np.maximum(values, np.finfo(dtype).tiny) if problem == "least_reliable" else values
 
 
