@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+from operator import mul
 from typing import Any, TypeAlias, assert_never
 
 import numpy as np
@@ -21,6 +22,7 @@ from loopwright.ir.procedure import (
     ReturnedTuple,
 )
 from loopwright.runtime.array_arguments import Array
+from loopwright.runtime.call_table import CallProgram
 
 __all__ = ["ResultLayout"]
 
@@ -69,11 +71,54 @@ class ResultLayout:
             case _:
                 assert_never(returned)
 
-    def _view(self, view: ArrayView) -> Finish:
-        place = self._places[view.base]
+    def record(
+        self, program: CallProgram, numbers: Mapping[str, int], arrays: Mapping[str, Any]
+    ) -> None:
+        """Write down what is returned; `arrays` are as calls have them, `numbers` their objects."""
+        self._record(self._procedure.returned, program, numbers, arrays)
+
+    def _record(
+        self,
+        returned: Returned,
+        program: CallProgram,
+        numbers: Mapping[str, int],
+        arrays: Mapping[str, Any],
+    ) -> None:
+        match returned:
+            case ReturnedArray(name=name) if name in self._views:
+                view = self._views[name]
+                start, shape, steps = self._layout(view)
+                base = arrays[view.base].strides
+                offset = sum(map(mul, start, base))
+                strides = tuple(sum(step * base[d] for d, step in axis) for axis in steps)
+                program.give_view(numbers[view.base], 0 if 0 in shape else offset, shape, strides)
+            case ReturnedArray(name=name):
+                program.give(numbers[name])
+            case ReturnedNumber(name=name, weak=True):
+                program.give_number(numbers[name], arrays[name].dtype.name)
+            case ReturnedNumber(name=name):
+                program.give(numbers[name])
+            case ReturnedTuple(is_none=True):
+                program.give_none()
+            case ReturnedTuple(items=items):
+                for item in items:
+                    self._record(item, program, numbers, arrays)
+                program.give_tuple(len(items))
+            case _:
+                assert_never(returned)
+
+    def _layout(
+        self, view: ArrayView
+    ) -> tuple[tuple[int, ...], tuple[int, ...], list[list[tuple[int, int]]]]:
+        """Where a view starts in its base, its shape, and the steps of its axes."""
         start = tuple(map(self._integer, view.start))
         shape = tuple(max(0, self._integer(axis.extent)) for axis in view.axes)
         steps = [[(d, self._integer(step)) for d, step in axis.steps] for axis in view.axes]
+        return start, shape, steps
+
+    def _view(self, view: ArrayView) -> Finish:
+        place = self._places[view.base]
+        start, shape, steps = self._layout(view)
         plain = _plain_slices(start, shape, steps)
         if plain is not None:
             index, back, new = plain
