@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from loopwright.diagnostics import UsageError
 from loopwright.ir import contraction_shape
 from loopwright.ir.contraction_shape import MOST_TABLE_BYTES, ContractionShape, Dim
 from loopwright.ir.dtypes import DTYPES
+from loopwright.ir.kernel_check import unsupported
 from loopwright.ir.kernel_variant import Algebra, Initial, Packing
 from loopwright.kernels import dispatcher
 from loopwright.lower.contraction_nests.launch import launch, misfit
@@ -166,3 +168,12 @@ def test_views_of_any_strides(text: str, limit: int, monkeypatch: pytest.MonkeyP
         operands = [view(tuple(sizes[x] for x in term), random) for term in terms]
         found = lw.einsum(text, *operands)
         np.testing.assert_array_equal(found, np.einsum(text, *operands), f"{text} {seed}")
+
+
+def test_bundles_with_strides_have_an_order() -> None:
+    kernel = choose(
+        ContractionShape((), (), (), (Dim(9, 1, 1, 0),)), SUM, load_machine("zen3"), 1, reassoc=True
+    ).kernel
+    for wrong in ("jig", "gq", "pg"):
+        found = unsupported(replace(kernel, variant=replace(kernel.variant, strided=wrong)))
+        assert found == "bundles with strides are some of 'gijp', in this order"

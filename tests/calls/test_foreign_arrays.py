@@ -149,19 +149,6 @@ def test_what_only_describes_its_memory_is_read_and_written_there(kind: Any, lay
     assert np.array_equal(a, A / 2)
 
 
-@pytest.mark.parametrize("kind", [Exported, Described])
-def test_read_only_memory_is_read_and_never_written(kind: Any) -> None:
-    a = A.copy()
-    a.setflags(write=False)
-    assert np.array_equal(lw.einsum("ij,jk->ik", kind(a), B), A @ B)
-    assert np.array_equal(product(kind(a), B), A @ B)
-    with pytest.raises(UsageError, match="argument 'a' is written but read-only"):
-        halve(kind(a))
-    with pytest.raises(UsageError, match="out is read-only"):
-        lw.einsum("ij->ij", B[:3, :4], out=kind(a))
-    assert np.array_equal(a, A)
-
-
 def test_a_sign_that_is_still_to_be_applied_is_refused() -> None:
     negative = Exported(A)
     negative.is_neg = lambda: True  # type: ignore[attr-defined]

@@ -92,28 +92,6 @@ def test_outer_names_that_change(monkeypatch: pytest.MonkeyPatch) -> None:
     assert becomes_native(lambda: first(x, 3))
 
 
-def test_closures() -> None:
-    def make(n: float) -> tuple[Any, Callable[[float], None]]:
-        @lw.jit
-        def times(x):
-            for i in range(x.shape[0]):
-                x[i] = x[i] * n
-
-        def change(to: float) -> None:
-            nonlocal n
-            n = to
-
-        return times, change
-
-    times, change = make(2.0)
-    x = np.ones(4)
-    assert becomes_native(lambda: times(x))
-    change(5.0)
-    x[:] = 1
-    times(x)
-    np.testing.assert_array_equal(x, [5.0] * 4)
-
-
 def test_what_is_written_lies_apart() -> None:
     x, y = np.ones(8), np.zeros(8)
     assert becomes_native(lambda: add_scaled(1.0, x, y))

@@ -79,3 +79,17 @@ def test_cc(tmp_path: Path) -> None:
     assert made.read_bytes() == again.read_bytes()
     plans.write_text("[]")
     assert main(["cc", str(source), "-o", str(again), "--plan", str(plans)]) != 0
+
+
+def test_sums_keep_their_order() -> None:
+    """A plan of dot products is none for a function that does not allow another order of sums."""
+
+    def rows(y, a, x):  # type: ignore[no-untyped-def]
+        for i in range(a.shape[0]):
+            for k in range(a.shape[1]):
+                y[i] += a[i, k] * x[k]
+
+    free = lw.jit(reassoc=True)(rows)
+    plan = free.plan(np.zeros(6), A, A[0])
+    with pytest.raises(UsageError, match="it sums in another order"):
+        lw.jit(plan=plan)(rows)(np.zeros(6), A, A[0])

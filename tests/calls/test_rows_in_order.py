@@ -11,7 +11,6 @@ import pytest
 import loopwright as lw
 from calls.comparison import is_contraction
 from drawn import combined
-from loopwright.tuning.tasks import ContractionTask, ProgramTask
 
 SIZES = (0, 1, 2, 3, 7, 17, 61)
 
@@ -110,17 +109,3 @@ def test_the_arrays_of_a_call_decide() -> None:
         found = y.copy()
         compiled(found, lying, x)
         np.testing.assert_array_equal(found, expected)
-
-
-def test_reports_plans_and_tuning_agree() -> None:
-    """All of them are about the loops that a call runs, or about its kernel."""
-    y, A, x = arguments(gemv, 17, 23, "float64")
-    compiled = lw.jit(gemv)
-    for lying, is_kernel in ((A, False), (np.asfortranarray(A), True)):
-        args = y, lying, x
-        plan = compiled.plan(*args)
-        assert (plan.whole_contract is not None) == is_kernel
-        assert ("no kernel: " in compiled.explain(*args)) != is_kernel
-        _, task = compiled.task(*args)
-        assert isinstance(task, ContractionTask if is_kernel else ProgramTask)
-        assert compiled.inspect_loops(*args)

@@ -224,3 +224,15 @@ def test_arguments_are_checked() -> None:
     with pytest.raises(UsageError):
         lw.compile(COLUMNS, target="c", race=True)
     lw.compile(COLUMNS, target="host", race=False)
+
+
+def test_an_error_in_the_background(track: Track, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*_: Any) -> Any:
+        raise ValueError("a fault")
+
+    monkeypatch.setattr(source_race, "source_order", failing)
+    f = columns()
+    a, b = arrays()
+    for _ in range(40):
+        f(a, b)
+    assert set(track.served) == {0}

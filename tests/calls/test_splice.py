@@ -12,7 +12,7 @@ from backends.c_compiled import needs_cc
 from calls.c_sources import SERIAL
 from kernels.corpus import KERNELS
 from loopwright.calls.splice import Optimised, optimise_region, schedules_text, spliced
-from loopwright.diagnostics import IllegalStep
+from loopwright.diagnostics import IllegalStep, SourceError
 from loopwright.frontends.c import CFile, read_c
 from loopwright.machines import load_machine
 from loopwright.machines.host import host
@@ -194,3 +194,19 @@ def test_elements_of_pointers_on_which_data_decide() -> None:
     _, results, after = optimised(source)
     assert after == source.encode()
     assert results[0].reason == "data decide on elements of an array whose extent is not known here"
+
+
+def test_a_pointer_declared_in_a_region_and_used_after_it() -> None:
+    source = """\
+void f(int n, double x[n])
+{
+#pragma scop
+    double *p;
+    for (int i = 0; i < n; i++)
+        x[i] = 0;
+#pragma endscop
+    p = x;
+}
+"""
+    with pytest.raises(SourceError, match="'p' is declared in the region and used after it"):
+        read_c(source)

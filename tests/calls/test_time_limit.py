@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +19,6 @@ from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.machines.host import host
 from loopwright.planner.planners import model_planner
-from loopwright.time_limit import require_time, time_limit
 from loopwright.transform.plan import Plan
 from no_kernels import forget_kernels
 
@@ -93,18 +91,3 @@ def test_the_command_writes_nothing(
     assert main(["cc", str(source), "-o", str(output)]) != 0
     assert f"{source}:2:1: error: 'f' {SPENT} analysed" in capsys.readouterr().err
     assert not output.exists()
-
-
-def test_a_caught_error_is_raised_at_the_end(ticks: Clock) -> None:
-    """Whoever survives it inside, with other code, has not chosen that code."""
-
-    def survived() -> str:
-        with time_limit("f"):
-            ticks.step = 6.0
-            with suppress(TimeLimitError):
-                require_time()
-            ticks.step = 0.0
-            return "other code"
-
-    with pytest.raises(TimeLimitError):
-        survived()

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from loopwright import cli, clock, options
+from loopwright import cli, clock
 from loopwright.cli.progress import ProgressBar
 from loopwright.diagnostics import Diagnostic, LoopwrightError, SourceError, Span, UsageError
 
@@ -96,17 +96,6 @@ def test_our_errors_have_no_traceback(
     fake(_raiser(error))
     assert cli.main(["fake"]) == 2
     assert capsys.readouterr() == ("", text)
-
-
-def test_full_traceback_on_request(
-    fake: Callable[..., None], capsys: pytest.CaptureFixture[str]
-) -> None:
-    fake(_raiser(UsageError("no such file")))
-    with options.override(full_tracebacks=True):
-        assert cli.main(["fake"]) == 2
-    err = capsys.readouterr().err
-    assert err.startswith("Traceback (most recent call last):\n")
-    assert err.endswith("UsageError: no such file\n")
 
 
 def test_wrong_option_is_told_by_the_command_line() -> None:

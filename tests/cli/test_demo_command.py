@@ -88,17 +88,3 @@ def test_commands_that_are_recommended_exist(
     err = capsys.readouterr().err
     assert "usage:" not in err
     assert "YOUR." in err
-
-
-def test_command_by_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    script = tmp_path / ".venv" / "bin" / "loopwright"
-    script.parent.mkdir(parents=True)
-    script.touch()
-    monkeypatch.setattr(sys, "executable", str(script.with_name("python")))
-    monkeypatch.setenv("PATH", "")
-    monkeypatch.chdir(tmp_path)
-    assert demo_command._program() == ".venv/bin/loopwright"
-    monkeypatch.chdir("/")
-    assert demo_command._program() == str(script.relative_to("/"))
-    script.unlink()
-    assert demo_command._program() == "loopwright"

@@ -238,3 +238,23 @@ def test_refusals_of_a_mesh(
 def test_threads_of_a_run_are_a_number(scale: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", scale, "--threads", "8x8"]) != 0
     assert "--threads takes a number" in capsys.readouterr().err
+
+
+def test_what_is_not_parallel_stays_on_the_host(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "chain.c").write_text(
+        "void chain(int n, double x[n])\n{\n#pragma scop\n    for (int i = 1; i < n; i++)\n"
+        "        x[i] = x[i] - x[i - 1];\n#pragma endscop\n}\n"
+    )
+    assert main(["explain", str(tmp_path / "chain.c"), "--target", "athread"]) == 0
+    assert capsys.readouterr().out.endswith("  stays on the host: no parallel loop was found\n")
+
+
+def test_a_triangle_of_sums(tmp_path: Path) -> None:
+    """Elements of B are private and kept in a register; A is shared along x, rows of B along y."""
+    told = explained("trmm", tmp_path)
+    assert "    registers of a thread: " in told
+    rows = [" ".join(line.split()) for line in told.splitlines()]
+    assert any(row.startswith("S0 A[") and " read row-shared " in row for row in rows)
+    assert any(row.startswith("S0 B[") and " write private " in row for row in rows)

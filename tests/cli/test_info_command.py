@@ -142,17 +142,6 @@ def test_unknown_machine(capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
-def test_a_table_of_a_mesh_has_a_line_for_each_row(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["machines", "sw26010"]) == 0
-    out = capsys.readouterr().out
-    row = next(line for line in out.splitlines() if line.startswith("small_blocks[3]"))
-    assert row.split()[1:7] == ["bytes", "8,", "gap", "8,", "bytes_per_second", "3.6e+08"]
-    assert "swCandle" in row
-    assert main(["machines", "sw26010", "--json"]) == 0
-    rows = json.loads(capsys.readouterr().out)["small_blocks"]
-    assert rows[0] == {"bytes": 8, "gap": 0, "bytes_per_second": 470000000.0}
-
-
 MAPPINGS = "mappings   3 in this process, limit 65530; a kernel takes 2\n"
 
 

@@ -33,14 +33,6 @@ def outcome(text: str, **options: object) -> LoopwrightError | None:
     return None
 
 
-def test_deep_loops_are_read() -> None:
-    heads = "".join(f"for (int i{k} = 0; i{k} < n; i{k}++) " for k in range(40))
-    (found,) = read_c(region(f"{heads} a[i39] += i0;"), compiler="").regions
-    program = extract(found.tree)
-    check_program(program)
-    assert len(program.statements[0].iterators) == 40
-
-
 @pytest.mark.parametrize(
     ("body", "message"),
     [
@@ -161,3 +153,9 @@ def test_text_that_breaks_off(tail: str) -> None:
         error = outcome(text, compiler="")
         if error is not None:
             assert pickle.loads(pickle.dumps(error)).args == error.args
+
+
+def test_types_named_after_types() -> None:
+    chain = "typedef int t0;\n" + "".join(f"typedef t{k} t{k + 1};\n" for k in range(2000))
+    text = region("a[0] = 1;").replace("int n", "t2000 n")
+    assert refused(chain + text) == "this function is nested too deeply"

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import enum
 import importlib.util
-import linecache
 import math
-import os
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
@@ -65,28 +63,6 @@ def test_neither_place_nor_neighbours_count(tmp_path: Path) -> None:
 )
 def test_everything_else_counts(tmp_path: Path, text: str) -> None:
     assert text_of(tmp_path, text) != text_of(tmp_path, FUNCTION)
-
-
-def test_text_that_is_not_in_a_file(tmp_path: Path) -> None:
-    assert definition_text(define(FUNCTION)) is None  # type: ignore[arg-type]
-    module = loaded(tmp_path, FUNCTION)
-    assert definition_text(module.f) is not None
-    file = str(tmp_path / "program.py")
-    lines = FUNCTION.replace("K", "L").splitlines(keepends=True)
-    linecache.cache[file] = (len(FUNCTION), None, lines, file)
-    assert definition_text(module.f) is None
-    del linecache.cache[file]
-    os.unlink(file)
-    assert definition_text(module.f) is None
-
-
-def test_a_file_that_changed_under_the_function(tmp_path: Path) -> None:
-    module = loaded(tmp_path, FUNCTION)
-    file = tmp_path / "program.py"
-    file.write_text("def f(\n  x,\n  n,\n  # one more\n):\n    return 1\n", encoding="utf-8")
-    assert definition_text(module.f) is None
-    file.write_text("x = 1\n", encoding="utf-8")
-    assert definition_text(module.f) is None
 
 
 # -- values ------------------------------------------------------------------------------------

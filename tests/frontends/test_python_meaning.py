@@ -360,21 +360,6 @@ def test_python_means_what_python_means(name: str) -> None:
     assert_same(define(text), *args)
 
 
-@pytest.mark.parametrize("n", [0, 1, 2, 5])
-def test_sizes_are_run_time_values(n: int) -> None:
-    text = """
-    def f(a, b):
-        n = len(a)
-        total = 0.0
-        for i in range(n):
-            for j in range(i, n):
-                b[j, i] = a[i] * a[j]
-                total += a[j]
-        return total
-    """
-    assert_same(define(text), RNG.normal(size=n), np.zeros((n, n)))
-
-
 def test_outer_numbers_are_captured() -> None:
     text = "def f(a):\n    for i in range(N):\n        a[i] = a[i] * W + Half.value + SMALL\n"
     half = type("Half", (), {"value": 0.5})

@@ -2,7 +2,6 @@
 
 import heapq
 import itertools
-import tracemalloc
 
 import numpy as np
 import pytest
@@ -189,18 +188,3 @@ def test_only_weights_that_are_no_better_than_one_are_searched() -> None:
     graph = sp.coo_array(([1.0, -1.0], ([0, 1], [1, 2])), shape=(3, 3))
     assert not is_searchable(read_graph(graph, MIN_PLUS), MIN_PLUS)
     assert lw.paths.shortest(graph, sources=0).tolist() == [0, 1, 0]
-
-
-@pytest.mark.drawn(4)
-@pytest.mark.parametrize("predecessors", [False, True])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_memory_is_as_stated(dtype: str, predecessors: bool) -> None:
-    n = 600
-    graph = np.random.default_rng(0).random((n, n)).astype(dtype)
-    lw.paths.shortest(graph, predecessors=predecessors, threads=1)
-    tracemalloc.start()
-    lw.paths.shortest(graph, predecessors=predecessors, threads=1)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    needed = lw.paths.bytes_needed(n, dtype, predecessors=predecessors)
-    assert 0.7 * needed < peak <= 1.02 * needed

@@ -63,26 +63,6 @@ def test_a_function_keeps_its_code() -> None:
     assert len(llvm_engine._trackers) < known
 
 
-def test_engines_go_with_their_objects(monkeypatch: pytest.MonkeyPatch) -> None:
-    """LLVM keeps what it knows of an object until its engine goes."""
-    monkeypatch.setattr(llvm_engine, "_lljit", None)
-    monkeypatch.setattr(llvm_engine, "_MOST_LINKED", 3)
-    code = llvm_engine.compile_to_object("define i64 @f() {\n  ret i64 5\n}")
-    loaded = [llvm_engine.load_object(code, ("f",)) for _ in range(7)]
-    trackers = list(llvm_engine._trackers.values())[-7:]
-    engines = [weakref.ref(tracker.engine) for tracker in trackers]
-    del trackers
-    assert [engines[0]() is engine() for engine in engines] == [True] * 3 + [False] * 4
-    del loaded[:2], loaded[1:]
-    llvm_engine._unload()
-    gc.collect()
-    assert [engine() is not None for engine in engines] == [True] * 3 + [False] * 3 + [True]
-    assert function_at(loaded[0].address("f"), result=ctypes.c_int64)() == 5
-    loaded.clear()
-    llvm_engine._unload()
-    assert engines[0]() is None
-
-
 def _mapped() -> int:
     """Libraries of ours in this process."""
     maps = Path("/proc/self/maps")

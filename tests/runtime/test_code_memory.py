@@ -41,17 +41,6 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
     gc.collect()
 
 
-def test_what_is_loaded_stays_within_the_limit(kept: BoundedCache[int, object]) -> None:
-    state = code_state()
-    one = code_memory._counted(len(code(0)))
-    with options.override(code_limit=state.bytes + 8 * one):
-        for number in range(40):
-            kept[number] = load_object(code(number), ("add",))
-            assert code_state().bytes <= state.bytes + 8 * one
-            assert number in kept
-        assert 4 <= len(kept) <= 8
-
-
 def test_what_users_hold_stays_and_is_counted(kept: BoundedCache[int, object]) -> None:
     """Caches then have a quarter of the limit beyond it, and are not emptied by every kernel."""
     state = code_state()

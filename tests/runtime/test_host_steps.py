@@ -24,12 +24,11 @@ from loopwright.ir.evaluate import evaluate
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Select, Unary, Var
 from loopwright.ir.loops import Block, Buffer
 from loopwright.ir.program import Role
-from loopwright.runtime.host_steps import compile_host, needs_of
+from loopwright.runtime.host_steps import compile_host
 from loopwright.sparse.spf.compile_computation import CompiledComputation
 from loopwright.sparse.spf.computation import Computation, DataSpace, Stmt
 
 n, m, t, one = Var("n"), Var("m"), Var("t"), Const(1)
-MOST = (2**31 - 1, 65535, 65535)
 
 
 def buffer(name: str) -> Buffer:
@@ -103,19 +102,6 @@ def test_memory_is_released_where_a_launch_fails() -> None:
     with pytest.raises(RuntimeError, match=r"^no$"):
         bound(0, 1, 2, 3, 4)
     assert released == [5]
-
-
-def test_needs_of_a_call() -> None:
-    f = kernel("f", "AC", ("n",), n, m)
-    device = program(
-        LaunchKernel("f"), DeviceMemory(buffer("T"), (n, n), (LaunchKernel("f"),)), kernels=(f,)
-    )
-    host = compile_host(device)
-    small = needs_of(device, host, (1000, 7), MOST)
-    assert (small.launches, small.reach, small.fault) == (2, 4_000_000, None)
-    large = needs_of(device, host, (3, 65536), MOST)
-    assert large.fault == ("f", (3, 65536, 1))
-    assert needs_of(device, host, (0, 65536), MOST).fault is None
 
 
 LEAVES = st.one_of(st.integers(-20, 20).map(Const), st.sampled_from([Var("n"), Var("m")]))

@@ -92,24 +92,6 @@ def test_fork_after_regions_of_openmp(tmp_path: Path) -> None:
 
 
 @needs_fork
-def test_parent_and_child_share_no_scratch_memory() -> None:
-    out = run("""
-        import ctypes
-        from loopwright.runtime.scratch import local_scratch
-        address = local_scratch().reserve(1000)
-        memory = (ctypes.c_char * 1000).from_address(address)
-        memory[0] = b"p"
-        child = os.fork()
-        if child == 0:
-            memory[0] = b"c"
-            os._exit(0)
-        assert ended_well(child)
-        print(memory[0])
-        """)
-    assert out == "b'p'\n"
-
-
-@needs_fork
 def test_fork_while_others_compile(tmp_path: Path) -> None:
     """LLVM and its lock are never copied in the middle of a call, so the child can compile too."""
     rounds = 20 if in_all() else 2

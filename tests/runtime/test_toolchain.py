@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import stat
-import sys
 from pathlib import Path
 
 import pytest
@@ -90,15 +89,3 @@ def test_libraries_are_for_the_processor_they_were_built_on(
     assert toolchain._key(TWICE, ("-march=native",), compiler) == here
     monkeypatch.setattr(toolchain, "processor_text", lambda: "another one")
     assert toolchain._key(TWICE, ("-march=native",), compiler) != here
-
-
-def test_processors_are_told_by_what_stays(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    host = sys.modules["loopwright.machines.host"]  # the package has a function of this name
-    text = "processor : 0\ncpu MHz : {}\nflags : fpu {}\n"
-    found = []
-    for k, words in enumerate((("800", "avx2"), ("3000", "avx2"), ("800", "avx512f"))):
-        path = tmp_path / f"cpuinfo{k}"
-        path.write_text(text.format(*words))
-        monkeypatch.setattr(host, "CPUINFO", str(path))
-        found.append(host.processor_text.__wrapped__())
-    assert found[0] == found[1] != found[2]

@@ -51,14 +51,6 @@ DTYPES = (
 WAYS = (("coo", "csc"), ("csr", "dia"), ("csc", "ell(row)"), ("dia", "csr"), ("mcoo2", "bcsr(2,2)"))
 
 
-def shuffled(array: Any, seed: int = 0) -> SparseTensor:
-    """The entries of an array as coordinates in no order."""
-    tensor = of_dense("coo", array)
-    order = np.random.default_rng(seed).permutation(len(tensor.values))
-    arrays = {name: a[order] for name, a in tensor.arrays.items()}
-    return sparse_tensor("coo", tensor.shape, arrays, tensor.values[order])
-
-
 @pytest.mark.drawn(6)
 @pytest.mark.parametrize(("number", "dtype"), list(enumerate(DTYPES)))
 def test_every_dtype(number: int, dtype: str) -> None:
@@ -100,18 +92,6 @@ def test_values_of_an_unknown_type_are_refused() -> None:
         convert(tensor, "csr")
 
 
-# -- index arrays ---------------------------------------------------------------------------------
-
-
-def test_indices_are_as_narrow_as_they_may() -> None:
-    small = convert(shuffled(scattered(13, (18, 18), 0.3)), "csr")
-    assert {a.dtype for a in small.arrays.values()} == {np.dtype(np.int32)}
-    arrays = {"row": np.array([5, 1]), "col": np.array([0, 1 << 40])}
-    wide = convert(sparse_tensor("coo", (9, (1 << 40) + 1), arrays, [1.0, 2.0]), "dcsr")
-    assert {a.dtype for a in wide.arrays.values()} == {np.dtype(np.int64)}
-    assert wide.arrays["col"].tolist() == [1 << 40, 0]
-
-
 # -- many entries ---------------------------------------------------------------------------------
 
 
@@ -150,13 +130,6 @@ def test_the_same_format_is_the_same_tensor_when_asked() -> None:
     tensor = of_dense("csr", np.eye(3))
     assert convert(tensor, "csr", copy=False) is tensor
     assert same(convert(tensor, "csr"), tensor)
-
-
-def test_dense_arrays_are_taken() -> None:
-    array = scattered(17, (20, 25), 0.2)
-    assert same(convert(array, "csc"), of_dense("csc", array))
-    with pytest.raises(UsageError, match="expected a sparse tensor"):
-        convert([[1, 2]], "csr")
 
 
 # -- formats of one's own -------------------------------------------------------------------------
@@ -412,14 +385,6 @@ def test_what_is_shared_is_told() -> None:
     assert explain("csr", "csc").shared == ()
 
 
-def test_a_tensor_is_explained_as_what_it_is() -> None:
-    sparse = pytest.importorskip("scipy.sparse")
-    shuffled = sparse.coo_array(([1.0, 2.0], ([1, 0], [0, 1])), shape=(2, 2))
-    assert "order: any" in str(explain(shuffled, "csr"))
-    ordered = sparse.coo_array(([1.0, 2.0], ([0, 1], [1, 0])), shape=(2, 2))
-    assert "values" in explain(ordered, "csr").shared
-
-
 def mysterious() -> Format:
     """COO with an array of which nothing says what stands in it."""
     return declare(
@@ -447,3 +412,11 @@ def test_a_failed_synthesis_names_the_array_and_what_is_said_of_it() -> None:
     assert "salt(n)+row(n)<=salt(n+1)+row(n+1)" in text
     with pytest.raises(UsageError, match="salt"):
         convert(np.eye(3), mysterious())
+
+
+def test_a_tensor_is_explained_as_what_it_is() -> None:
+    sparse = pytest.importorskip("scipy.sparse")
+    shuffled = sparse.coo_array(([1.0, 2.0], ([1, 0], [0, 1])), shape=(2, 2))
+    assert "order: any" in str(explain(shuffled, "csr"))
+    ordered = sparse.coo_array(([1.0, 2.0], ([0, 1], [1, 0])), shape=(2, 2))
+    assert "values" in explain(ordered, "csr").shared

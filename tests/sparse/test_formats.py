@@ -83,19 +83,6 @@ def test_tensors_of_three_dimensions(format: str, data: st.DataObject) -> None:
     assert tensor.to_dense().tolist() == expected.tolist()
 
 
-@pytest.mark.parametrize("name", sorted(BUILT_IN))
-def test_names_are_found_again(name: str) -> None:
-    family = BUILT_IN[name]
-    for rank in family.ranks[:4]:
-        for text in (name, family.example):
-            found = find(text, rank)
-            assert find(found.name, rank) is find(found.name, rank)
-            assert find(found.name, rank) == found
-            assert find(found, rank) is found
-            assert found.rank == rank
-            assert len(facts_of(found).functions) == len(found.indices)
-
-
 def test_csr_is_told_in_full() -> None:
     assert str(find("csr")) == (
         "csr: {[ii,k,jj] -> [i,j] : i = ii && j = jj && jj = col(k) && ii < NR && ii >= 0 && "

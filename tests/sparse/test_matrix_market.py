@@ -294,23 +294,6 @@ def test_refusals(tmp_path: Path) -> None:
     assert path.read_text(encoding="utf-8") == "1 1 1\n"
 
 
-def test_the_shape_is_kept(tmp_path: Path) -> None:
-    path = tmp_path / "a.tns"
-    for shape in ((5, 7), (0, 3), (4, 1 << 40, 2)):
-        empty = build("coo", shape, [])
-        frostt.write(path, empty)
-        assert path.read_text(encoding="utf-8") == f"# shape {' '.join(map(str, shape))}\n"
-        assert same(frostt.read(path), empty)
-    tensor = build("coo", (5, 7), [((1, 2), 3.0)])
-    frostt.write(path, tensor, base=0, comments=("shape 1 1",))
-    assert same(frostt.read(path, base=0, block=8), tensor)
-    assert frostt.read(path, base=0, shape=(2, 3)).shape == (2, 3)
-    path.write_text("# a shape\n2 2 1\n# shape 9 9\n", encoding="utf-8")
-    assert frostt.read(path).shape == (2, 2)
-    path.write_text("# nothing\n", encoding="utf-8")
-    assert frostt.read(path, shape=(3, 3)).shape == (3, 3)
-
-
 @pytest.mark.parametrize(
     ("text", "told"),
     [

@@ -45,22 +45,6 @@ def test_saved_is_loaded_again(tmp_path: Path, format: str) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_format_of_ones_own_must_be_passed(tmp_path: Path) -> None:
-    path = tmp_path / "a.npz"
-    tensor = of_dense("csr", ARRAY)
-    own = replace(tensor, format=replace(tensor.format, name="mine"))
-    save(path, own)
-    with pytest.raises(
-        UsageError, match=r"a.npz: unknown format 'mine' in .*\n.*format="
-    ) as caught:
-        load(path)
-    assert "read_tensor" in caught.value.hint
-    assert same(read_tensor(path, format=own.format), own)
-    assert same(load(path, own.format), own)
-    with pytest.raises(UsageError, match="the format mine has changed since the file was written"):
-        load(path, tensor.format)
-
-
 def test_indices_in_a_file_are_not_believed(tmp_path: Path) -> None:
     path = tmp_path / "a.npz"
     arrays = {"rowptr": np.array([0, 1, 2]), "col": np.array([0, 7])}
@@ -262,3 +246,19 @@ def test_writers_do_not_meet(tmp_path: Path) -> None:
         list(pool.map(write, texts))
     assert path.read_bytes() in texts
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_format_of_ones_own_must_be_passed(tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    tensor = of_dense("csr", ARRAY)
+    own = replace(tensor, format=replace(tensor.format, name="mine"))
+    save(path, own)
+    with pytest.raises(
+        UsageError, match=r"a.npz: unknown format 'mine' in .*\n.*format="
+    ) as caught:
+        load(path)
+    assert "read_tensor" in caught.value.hint
+    assert same(read_tensor(path, format=own.format), own)
+    assert same(load(path, own.format), own)
+    with pytest.raises(UsageError, match="the format mine has changed since the file was written"):
+        load(path, tensor.format)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from loopwright.machines.load import load_machine
 from loopwright.sparse.convert_tensor import convert_tensor
 from loopwright.sparse.formats import find
 from loopwright.sparse.recommend_format import BLOCKS, recommend, statistics_of
-from loopwright.sparse.tensor import SparseTensor, from_dense
+from loopwright.sparse.tensor import from_dense
 
 MACHINE = load_machine("neoverse-n1")
 
@@ -95,37 +96,15 @@ def test_plots_need_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
         recommend(from_dense(np.eye(2)), machine=MACHINE).plot()
 
 
-class Axes:
-    """Remembers what is drawn."""
-
-    def __init__(self) -> None:
-        self.lines: dict[str, Any] = {}
-        self.marks: list[float] = []
-
-    def plot(self, x: Any, y: Any, label: str) -> None:
-        self.lines[label] = (np.asarray(x), np.asarray(y))
-
-    def axvline(self, x: float, **style: Any) -> None:
-        self.marks.append(x)
-
-    def set(self, **labels: str) -> None:
-        assert labels["xscale"] == "log"
-
-    def set_title(self, text: str) -> None:
-        assert "neoverse-n1" in text
-
-    def legend(self) -> None:
-        pass
-
-
 def test_a_plot_has_a_line_for_each_format() -> None:
-    tensor: SparseTensor = from_dense(band(30, 0, 1))
-    report = recommend(tensor, uses=40, machine=MACHINE)
-    axes = report.plot(Axes())
-    drawn = {choice.format for choice in report.choices[:8]}
-    assert axes.lines.keys() == drawn | {report.source}
-    assert repr(report) == str(report)
-    assert axes.marks == [40]
-    uses, seconds = axes.lines["dia"]
+    report = recommend(from_dense(band(30, 0, 1)), uses=40, machine=MACHINE)
+    axes = Mock()
+    assert report.plot(axes) is axes
+    lines = {call.kwargs["label"]: call.args for call in axes.plot.call_args_list}
+    assert lines.keys() == {choice.format for choice in report.choices[:8]} | {report.source}
+    assert axes.axvline.call_args.args == (40,)
+    assert axes.set.call_args.kwargs["xscale"] == "log"
+    assert "neoverse-n1" in axes.set_title.call_args.args[0]
+    uses, seconds = lines["dia"]
     choice = report.choice("dia")
     np.testing.assert_allclose(seconds, choice.conversion + uses * choice.use)

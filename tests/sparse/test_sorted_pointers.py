@@ -9,12 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loopwright.diagnostics import UsageError
-from loopwright.sparse.convert_tensor import conversion, with_sortedness
 from loopwright.sparse.curves import CURVES, alto_bits
-from loopwright.sparse.formats import find
-from loopwright.sparse.sorted_pointers import convert_by_pointers, store_pointers
+from loopwright.sparse.sorted_pointers import store_pointers
 from loopwright.sparse.sortedness import Sortedness, ascent
-from loopwright.sparse.tensor import SparseTensor, sparse_tensor
 from sparse_builders import morton
 
 find_sortedness = sys.modules["loopwright.sparse.sortedness"].find_sortedness
@@ -42,32 +39,6 @@ def test_store_ends(
         store_pointers(parents, pointer, not is_full, threads)
     assert pointer.tolist() == np.searchsorted(parents, np.arange(count + 1)).tolist()
     assert pointer.dtype == dtype
-
-
-def listed(lengths: list[int], columns: int, first: int = 0) -> SparseTensor:
-    """A list in order with so many entries in each row, from row `first` on."""
-    row = np.repeat(np.arange(len(lengths)), lengths).astype(np.int32) + np.int32(first)
-    col = np.concatenate([np.arange(length) for length in lengths]).astype(np.int32)
-    shape = (first + len(lengths), columns)
-    return sparse_tensor("coo", shape, {"row": row, "col": col}, np.arange(len(row)) + 0.5)
-
-
-def test_only_where_pointers_are_all() -> None:
-    """What needs sorting, sums or other arrays is left to the stages; so is a list with faults."""
-    tensor = listed([3, 4, 2] * 8, 9)
-    sortedness = find_sortedness([tensor.arrays[name] for name in ("row", "col")])
-    given = tensor.arrays, tensor.values, tensor.symbols
-    for name in ("csc", "dia", "dcsr", "bcsr(2,2)", "ell"):
-        assert (
-            convert_by_pointers(
-                conversion(with_sortedness(tensor, sortedness), find(name)), *given, sortedness
-            )
-            is None
-        )
-    unsorted = find_sortedness([tensor.arrays[name][::-1] for name in ("row", "col")])
-    found = conversion(with_sortedness(tensor, sortedness), find("csr"))
-    assert convert_by_pointers(found, *given, unsorted) is None
-    assert conversion(tensor, find("csr")).pointer is None
 
 
 module = sys.modules["loopwright.sparse.sortedness"]

@@ -216,20 +216,6 @@ def test_slices_are_shared_out_only_by_a_permutation() -> None:
         spmv(broken, np.ones(9))
 
 
-def test_rows_of_every_length() -> None:
-    """Entries are taken eight at a time, and the rest of a row in halves."""
-    dense = np.zeros((40, 40))
-    for i in range(40):
-        dense[i, :i] = 1 + np.arange(i)
-    tensor = of_dense("csr", dense[np.random.default_rng(1).permutation(40)])
-    x = np.arange(40.0)
-    np.testing.assert_array_equal(spmv(tensor, x), tensor.to_dense() @ x)
-    text = compile_kernel("ij,j->i", tensor, x).inspect()
-    assert "for A_k in range(at[], int64(uint32(A_rowptr[A_ii + 1])) - 7, 8):" in text
-    assert "if (int64(uint32(A_rowptr[A_ii + 1])) - at[]) % 4 >= 2:" in text
-    assert "branch_weights" in compile_kernel("ij,j->i", tensor, x).inspect("llvm")
-
-
 def test_sums_keep_the_order_of_the_storage() -> None:
     """Products are added one by one from the left; a product and a sum may be rounded once."""
     random = np.random.default_rng(5)

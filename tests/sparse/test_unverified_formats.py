@@ -237,3 +237,8 @@ def test_what_is_absent_is_zero_whatever_padding_holds() -> None:
     assert made.to_dense().tolist() == array.tolist()
     assert sparse.spmv(made, np.ones(2)).tolist() == [3, 0]
     assert made.nnz == 2
+
+
+def test_padding_that_is_mapped_is_zero() -> None:
+    with pytest.raises(UsageError, match="must be 0, not 5: an entry of value 5 would vanish"):
+        Padding(5, is_mapped=True)

@@ -186,3 +186,13 @@ def test_no_code_is_made_for_arrays_without_room() -> None:
     assert "in a tensor of 1 x 2 the entry (0, 1) needs rowptr" in str(error.value)
     own = csr_like()
     np.testing.assert_array_equal(convert(np.eye(2, 3), own).to_dense(), np.eye(2, 3))
+
+
+def test_the_descriptor_before_it_was_spoilt_is_sound() -> None:
+    report = verify(csr_like(), side=2).require()
+    assert report.is_sound
+    proved = {o.name for o in report.obligations if o.status is Status.PROVED}
+    assert proved >= {"function", "injective", "access", "calls", "shape", "places", "bounds"}
+    assert "like_csr: sound" in str(report)
+    with pytest.raises(UsageError, match="no obligation is called 'speed'"):
+        report.obligation("speed")

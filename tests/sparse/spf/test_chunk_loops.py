@@ -14,14 +14,12 @@ from drawn import some
 from loopwright.ir.dtypes import DTYPES, FLOAT64, INT32, INT64
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Var
 from loopwright.ir.program import Role
-from loopwright.sparse.spf import chunk_plan
 from loopwright.sparse.spf.chunk_loops import chunk_computation
 from loopwright.sparse.spf.chunk_plan import (
     ChunkContext,
     ChunkedComputation,
     allocate_rows,
     chunk_bounds,
-    chunk_count,
 )
 from loopwright.sparse.spf.compile_computation import compile_computation
 from loopwright.sparse.spf.computation import Computation, DataSpace, Stmt
@@ -232,20 +230,6 @@ def test_floating_sums_keep_their_order() -> None:
     total = np.zeros(2)
     _run(chunked, {"key": keys, "value": values, "sum": total}, {"N": 4, "M": 2}, 2)
     assert total[0] == 0.0
-
-
-def test_threads_are_used_where_entries_pay(monkeypatch: pytest.MonkeyPatch) -> None:
-    chunked = chunk_computation(HISTOGRAM)
-    assert isinstance(chunked, ChunkedComputation)
-    many = 4 * chunk_plan.LEAST
-    keys = {"key": np.zeros(many, np.int32)}
-    assert chunk_count(chunked, keys, {"N": many, "M": 10}, 8) == 4
-    assert chunk_count(chunked, keys, {"N": many, "M": 10}, 2) == 2
-    assert chunk_count(chunked, keys, {"N": chunk_plan.LEAST, "M": 10}, 8) == 1
-    assert chunk_count(chunked, keys, {"N": many, "M": many}, 8) == 2
-    assert chunk_count(chunked, keys, {"N": many, "M": 2 * many}, 8) == 1
-    monkeypatch.setattr(chunk_plan, "LEAST", 1)
-    assert chunk_count(chunked, keys, {"N": 3, "M": 1}, 8) == 3
 
 
 def test_shares_of_rows_hold_as_many_entries() -> None:

@@ -127,3 +127,9 @@ def test_places_of_an_unknown_format_are_not_trusted() -> None:
         assert isinstance(found.chunked_stages[-1].chunked, ChunkedComputation) is trusts
         assert bool(found.stages[-1].disjoint_writes) is trusts
     _assert_same(of_dense("csr", LARGER[0]), own)
+
+
+def test_it_is_told_what_threads_do() -> None:
+    text = str(explain("csr", "csc"))
+    assert "in chunks, where entries outnumber NC+1: to_colptr is counted per chunk" in text
+    assert "cursors cursors of each chunk start behind" in text

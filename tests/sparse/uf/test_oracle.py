@@ -20,13 +20,10 @@ from loopwright.sparse.uf import (
     Sym,
     Term,
     TupleVar,
-    domain_of,
     evaluate,
     holds,
-    parse_relation,
     parse_rules,
     parse_set,
-    restrict_domain,
 )
 from loopwright.sparse.uf.ackermann import _laws
 from loopwright.sparse.uf.oracle import (
@@ -37,7 +34,6 @@ from loopwright.sparse.uf.oracle import (
     witness,
 )
 from uf_brute import SIZE, World, conjs, relations, terms, worlds
-from uf_descriptors import ACCESSES, COL2, CSR, ENDS, MAPS, ROWPTR
 
 NAMES = ("x", "y")
 N_IS_POSITIVE = Facts(known=(Constraint.ge(Sym("N"), 1),))
@@ -136,40 +132,6 @@ def test_facts_prove_nothing_that_a_function_with_them_refutes(
 # -- the proofs that formats need -----------------------------------------------------------------
 
 
-def stored(name: str) -> Relation:
-    """The data access of a format on the places that its map has."""
-    return restrict_domain(parse_relation(ACCESSES[name]), domain_of(parse_relation(MAPS[name])))
-
-
-def test_csr() -> None:
-    r = parse_relation(MAPS["csr"])
-    assert is_function(r, CSR)
-    assert is_injective(r, CSR)
-    assert not is_injective(r, Facts((ROWPTR, COL2), ENDS))
-    assert is_injective(stored("csr"), CSR)
-    assert not is_injective(stored("csr"), Facts((COL2,), ENDS))
-
-
-def test_order_key_of_known_bijection() -> None:
-    """Sorted by Morton's key, a place determines nothing new, and equal coordinates one place."""
-    morton = FunctionFacts("MORTON", arity=2, is_injective=True)
-    order = parse_rules(
-        "forall a,b: 0 <= a < b < NNZ => MORTON(row(a),col(a)) < MORTON(row(b),col(b))"
-    )
-    r = parse_relation("{[n] -> [i,j] : i = row(n) && j = col(n) && 0 <= n < NNZ}")
-    assert is_injective(r, Facts((morton,), order))
-    assert not is_injective(r, Facts((morton,)))
-
-
-def test_rule_that_brings_in_new_calls() -> None:
-    alto = FunctionFacts(
-        "alto", domain=parse_set("{[n] : 0 <= n < NNZ}"), monotone=(Monotone(is_strict=True),)
-    )
-    packed = parse_rules("forall x: LIN(ext0(x),ext1(x),ext2(x)) = x")
-    assert is_injective(parse_relation(MAPS["alto"]), Facts((alto,), packed))
-    assert not is_injective(parse_relation(MAPS["alto"]), Facts((alto,)))
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -185,17 +147,6 @@ def test_rule_that_brings_in_new_calls() -> None:
 )
 def test_contradictions_are_found(text: str) -> None:
     assert all(is_empty(conj) for conj in parse_set(text).conjs)
-
-
-def test_spent_quota_is_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
-    from loopwright.sparse.uf import oracle
-
-    monkeypatch.setattr(oracle, "OPERATIONS", 10)
-    conj = parse_set("{[x,y] : 3*x + 5*y = 1 && 0 <= x <= 1 && 0 <= y <= 1}").conjs[0]
-    assert not is_empty(conj)
-    oracle._found.cache_clear()
-    monkeypatch.undo()
-    assert is_empty(conj)
 
 
 def test_laws_of_products_hold() -> None:
@@ -263,3 +214,10 @@ def test_facts_join_and_travel() -> None:
     assert (one | NO_FACTS) == one
     hash(one)
     assert pickle.loads(pickle.dumps(one)) == one
+
+
+def test_domains_and_ranges_of_calls() -> None:
+    ends, numbers = parse_set("{[x] : 0 <= x <= NR}"), parse_set("{[n] : 0 <= n <= NNZ}")
+    facts = Facts((FunctionFacts("rowptr", domain=ends, range=numbers, monotone=(Monotone(),)),))
+    row = parse_set("{[i] : rowptr(i) >= 2}").conjs[0]
+    assert str(facts.bounded(row)) == ("i <= NR && i >= 0 && rowptr(i) <= NNZ && rowptr(i) >= 2")

@@ -5,6 +5,7 @@ from hypothesis import assume, given, settings
 
 from drawn import some
 from loopwright.diagnostics import UsageError
+from loopwright.sparse.formats import BUILT_IN, find
 from loopwright.sparse.uf import (
     Facts,
     FunctionFacts,
@@ -21,7 +22,6 @@ from loopwright.sparse.uf import (
     intersect,
     inverse,
     isolate,
-    parse_implication,
     parse_linear,
     parse_relation,
     parse_set,
@@ -35,10 +35,16 @@ from loopwright.sparse.uf import (
     union,
 )
 from uf_brute import World, relations, sets, worlds
-from uf_descriptors import ACCESSES, MAPS
+
+DESCRIPTORS = [
+    str(relation)
+    for family in BUILT_IN.values()
+    for found in (find(family.example, family.ranks[0]),)
+    for relation in (found.map, found.access)
+]
 
 
-@pytest.mark.parametrize("text", [*MAPS.values(), *ACCESSES.values()])
+@pytest.mark.parametrize("text", DESCRIPTORS)
 def test_descriptors_round_trip(text: str) -> None:
     relation = parse_relation(text)
     assert parse_relation(str(relation)) == relation
@@ -88,14 +94,6 @@ def test_sets(text: str, written: str | None) -> None:
         return
     assert str(parse_set(text)) == written
     assert parse_set(written) == parse_set(text)
-
-
-def test_implication() -> None:
-    names, premise, conclusion = parse_implication("forall a,b: a < b => f(a) <= f(b) or a = N")
-    assert names == ("a", "b")
-    assert [str(c) for c in premise] == ["a < b"]
-    assert len(conclusion) == 2
-    assert parse_implication("rowptr(0) = 0")[0] == ()
 
 
 FAULTS = [
