@@ -29,28 +29,7 @@ from loopwright.sparse.validate_tensor import check_lengths
 from sparse.synthesis.pairs import FORMATS_2D, FORMATS_3D
 from sparse_builders import build, of_dense
 
-MATRICES = (
-    "coo",
-    "scoo",
-    "mcoo2",
-    "csr",
-    "csr_unsorted",
-    "csc",
-    "dia",
-    "ell(row)",
-    "ell(column)",
-    "bcsr(2,2)",
-    "bcsr(3,2)",
-    "dcsr",
-    "lil",
-    "csf",
-    "hicoo(2)",
-    "hicoo(128)",
-    "alto",
-    "sell(2,2)",
-    "sell(2,3)",
-    "sell(32,128)",
-)
+MATRICES = (*FORMATS_2D, "bcsr(3,2)", "hicoo(128)", "sell(2,3)", "sell(32,128)")
 TENSORS = ("coo", "scoo", "mcoo3", "csf", "hicoo(2)", "alto")
 
 
@@ -247,10 +226,6 @@ def test_symbols_that_do_not_follow_must_be_given() -> None:
     assert sparse_tensor(format, (2, 2), arrays, np.ones(2), symbols={"NNZ": 2, "BOX": 2}).nnz == 2
 
 
-TWINNED = (
-    "coo", "scoo", "mcoo2", "csr", "csr_unsorted", "csc", "dia", "ell(column)", "ell(row)",
-    "bcsr(2,3)", "bcsr(3,3)", "dcsr", "lil", "csf", "hicoo(4)", "alto", "sell(2,4)", "sell(4,4)",
-)  # fmt: skip
 TWINNED_TENSORS = (
     ("coo", 3),
     ("csf", 3),
@@ -278,7 +253,7 @@ def dense(rank: int = 2) -> np.ndarray:
 @pytest.mark.drawn(3)
 @pytest.mark.parametrize(
     ("name", "rank"),
-    [*((name, 2) for name in TWINNED), *TWINNED_TENSORS],
+    [*((name, 2) for name in MATRICES), *TWINNED_TENSORS],
 )
 def test_twins_are_known_to_be_right(name: str, rank: int) -> None:
     own = find(name, rank)

@@ -29,26 +29,9 @@ from loopwright.sparse.executors.sparse_einsum import (
 from loopwright.sparse.formats import find
 from loopwright.sparse.tensor import SparseTensor
 from loopwright.sparse.uf import Term, parse_linear
+from sparse.synthesis.pairs import FORMATS_2D
 from sparse_builders import of_dense
 
-FORMATS = (
-    "coo",
-    "scoo",
-    "mcoo2",
-    "csr",
-    "csr_unsorted",
-    "csc",
-    "dia",
-    "ell(row)",
-    "ell(column)",
-    "bcsr(2,3)",
-    "dcsr",
-    "lil",
-    "csf",
-    "hicoo(4)",
-    "alto",
-    "sell(2,4)",
-)
 FORMATS_3D = ("coo", "csf", "hicoo(4)")
 PLUS = {"add": np.add, "min": np.minimum, "max": np.maximum, "or": np.bitwise_or}
 PLUS["xor"] = np.bitwise_xor
@@ -86,7 +69,7 @@ LAYOUTS: tuple[Callable[[Any], Any], ...] = (lambda x: x, lambda x: np.repeat(x,
 
 @settings(max_examples=max(60, settings().max_examples) if in_all() else 12, deadline=None)
 @given(
-    st.sampled_from(FORMATS),
+    st.sampled_from(FORMATS_2D),
     st.sampled_from(("plus_times", "plus_times", "min_plus", *RINGS)),
     st.sampled_from((("f8", "f8"), ("i8", "i8"), ("f4", "f4"), ("i4", "f8"), ("?", "?"))),
     st.tuples(st.sampled_from((0, 1, 2, 7, 40)), st.sampled_from((1, 2, 9, 64))),

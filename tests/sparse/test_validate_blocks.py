@@ -28,6 +28,7 @@ from loopwright.sparse.executors.operands import cache_of
 from loopwright.sparse.format import Format
 from loopwright.sparse.formats import find
 from loopwright.sparse.tensor import SparseTensor, sparse_tensor
+from sparse.synthesis.pairs import FORMATS_2D
 from sparse_builders import of_dense
 
 IN_LEVELS = ("coo", "scoo", "csr", "csr_unsorted", "csc", "dcsr", "csf", "bcsr(2,2)")
@@ -188,10 +189,6 @@ def test_calls_refuse_in_words(entries: int, threads: int) -> None:
 
 
 SIDE = 8
-MATRICES = (
-    "coo", "scoo", "mcoo2", "csr", "csr_unsorted", "csc", "dia", "ell(column)", "ell(row)",
-    "bcsr(2,2)", "dcsr", "lil", "csf", "hicoo(2)", "alto", "sell(2,4)",
-)  # fmt: skip
 TENSORS = ("coo", "scoo", "mcoo3", "csf", "hicoo(2)", "alto")
 FARTHEST = (2_000_000_000, -2_000_000_000, -1)
 FACTOR = np.ones((SIDE, 2))
@@ -256,7 +253,7 @@ def call_if_allowed(call: Callable[[Any], Any], tensor: SparseTensor) -> None:
 
 
 @pytest.mark.drawn(3)
-@pytest.mark.parametrize(("format", "name"), combined(MATRICES, CALLS, one_in=5))
+@pytest.mark.parametrize(("format", "name"), combined(FORMATS_2D, CALLS, one_in=5))
 def test_matrices(format: str, name: str) -> None:
     refuses(
         CALLS[name],
