@@ -24,7 +24,7 @@ from loopwright.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64, DType
 from loopwright.ir.expr import COMPARISONS, Binary, Const, Expr, Select, Unary, cast
 from loopwright.memo import IdentityMap
 
-__all__ = ["Elementwise", "as_number", "broadcast_shapes", "converted", "plain", "require_fit"]
+__all__ = ["Elementwise", "as_number", "broadcast_shapes", "converted", "plain", "require_fit", "strides_in_box"]
 
 Operand: TypeAlias = PyValue | ArrayValue
 
@@ -121,6 +121,16 @@ def result_order(strides: Sequence[Sequence[int]], rank: int) -> tuple[int, ...]
     return () if found == tuple(range(rank)) else found
 
 
+def strides_in_box(build: Building, array: ArrayValue, rank: int) -> list[int]:
+    """The rank of each axis's stride in a box, the fastest axis 1; 0 for a stride of zero."""
+    order = build.order_of(array) or tuple(range(array.rank))
+    own = [array.rank - order.index(axis) for axis in range(array.rank)]
+    if array.view is not None:
+        own = [x if axis.steps else 0 for x, axis in zip(own, array.view.axes, strict=True)]
+    own = [0 if n == Const(1) else x for x, n in zip(own, array.shape, strict=True)]
+    return [0] * (rank - array.rank) + own
+
+
 class Elementwise:
     """Builds elementwise operations."""
 
@@ -135,17 +145,9 @@ class Elementwise:
         if not arrays:
             return found
         shape = broadcast_shapes(self._build, [x.shape for x in arrays])
-        found_order = result_order([self._strides(x, len(shape)) for x in arrays], len(shape))
+        strides = [strides_in_box(self._build, x, len(shape)) for x in arrays]
+        found_order = result_order(strides, len(shape))
         return ArrayValue(found.expr, shape, None, found_order)
-
-    def _strides(self, array: ArrayValue, rank: int) -> list[int]:
-        """The rank of each axis's stride in a box, the fastest axis 1; 0 for a stride of zero."""
-        order = self._build.order_of(array) or tuple(range(array.rank))
-        own = [array.rank - order.index(axis) for axis in range(array.rank)]
-        if array.view is not None:
-            own = [x if axis.steps else 0 for x, axis in zip(own, array.view.axes, strict=True)]
-        own = [0 if n == Const(1) else x for x, n in zip(own, array.shape, strict=True)]
-        return [0] * (rank - array.rank) + own
 
     def binary(self, op: str, x: AnyValue, y: AnyValue) -> Operand:
         """`x op y` for an operator of expressions."""

@@ -50,6 +50,11 @@ class Building:
         self.arrays: dict[str, ProcedureArray] = {}  # all memory, by name
         self.gapped: set[str] = set()  # arguments with gaps between elements
         self.written: set[str] = set()  # arrays written in place so far
+        self.read_only: set[str] = set()  # views that NumPy lets nobody write
+        # Arrays, and copies of them where NumPy has views: written, each would show.
+        self.frozen: set[str] = set()
+        self.reshaped: dict[str, str] = {}  # such copies of whole arrays with another shape
+        self.short_loops: dict[str, object] = {}  # those over a few numbers, by their variables
         self.is_certain = True  # whether no statement so far may have left the function or a helper
         self.span: Span | None = None  # of the statement being read
 

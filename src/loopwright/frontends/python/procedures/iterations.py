@@ -20,6 +20,8 @@ from loopwright.ir.procedure import ProcedureStmt, RangeLoop
 
 __all__ = ["Iterations"]
 
+_MOST_ITEMS = 64  # of a range that may be read number by number
+
 
 class Iterations:
     """The header of one loop, read before its body."""
@@ -41,7 +43,7 @@ class Iterations:
     def _header(self, node: ast.expr) -> None:
         function = self._values.static(node.func) if isinstance(node, ast.Call) else None
         if isinstance(node, ast.Call) and not node.keywords:
-            if function is builtins.range or _is_prange(function):
+            if function is builtins.range or is_prange(function):
                 self._range(node)
                 return
             if function is builtins.enumerate and len(node.args) in (1, 2):
@@ -107,6 +109,17 @@ class Iterations:
             value = TupleValue((PyValue(normal(at + self._first), weak=True), value))
         return [(self._target, value)]
 
+    @property
+    def variable(self) -> str:
+        return self._var
+
+    def is_short(self) -> bool:
+        """Whether this is a range of a few numbers that are known now."""
+        if not self._is_range or not isinstance(self.step, Const):
+            return False
+        gap = difference(self.stop, self.start)
+        return isinstance(gap, Const) and abs(int(gap.value.real)) <= _MOST_ITEMS
+
     def run(self) -> bool:
         """Whether there is at least one iteration: proven, or demanded at entry."""
         match self.step:
@@ -125,7 +138,7 @@ class Iterations:
         return RangeLoop(self._var, self.start, self.stop, self.step, body)
 
 
-def _is_prange(function: object) -> bool:
+def is_prange(function: object) -> bool:
     """Whether a function is numba's range with a claim; here it is a range."""
     module = str(getattr(function, "__module__", "")).split(".")[0]
     return module == "numba" and getattr(function, "__name__", "") == "prange"

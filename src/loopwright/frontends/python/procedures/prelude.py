@@ -65,21 +65,13 @@ def _trace(a: Any) -> Any:
     return total
 
 
-def _rows() -> list[tuple[object, tuple[FunctionType, int]]]:
-    rows: list[tuple[Callable[..., Any], Callable[..., Any], int]] = [
-        (np.argmax, _argmax, 1),
-        (np.argmin, _argmin, 1),
-        (np.cumsum, _cumsum, 1),
-        (np.cumprod, _cumprod, 1),
-        (np.diff, _diff, 1),
-        (np.trace, _trace, 2),
+PRELUDE: IdentityMap[object, FunctionType] = IdentityMap(
+    [
+        (np.argmax, _argmax),
+        (np.argmin, _argmin),
+        (np.cumsum, _cumsum),
+        (np.cumprod, _cumprod),
+        (np.diff, _diff),
+        (np.trace, _trace),
     ]
-    found: list[tuple[object, tuple[FunctionType, int]]] = []
-    for theirs, ours, rank in rows:
-        assert isinstance(ours, FunctionType)
-        found.append((theirs, (ours, rank)))
-    return found
-
-
-# NumPy's function -> ours, and the rank of the array it takes.
-PRELUDE: IdentityMap[object, tuple[FunctionType, int]] = IdentityMap(_rows())
+)

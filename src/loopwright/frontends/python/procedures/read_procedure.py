@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import inspect
 from collections.abc import Sequence
 from types import FunctionType
 
@@ -15,8 +14,6 @@ from loopwright.frontends.python.name_resolution import assigned_names, loop_nam
 from loopwright.frontends.python.procedures.abstract_values import (
     AnyValue,
     ArrayValue,
-    StaticValue,
-    TupleValue,
     Unknown,
     memory_value,
     whole_view,
@@ -24,12 +21,18 @@ from loopwright.frontends.python.procedures.abstract_values import (
 from loopwright.frontends.python.procedures.body_reader import BodyReader
 from loopwright.frontends.python.procedures.building import Building
 from loopwright.frontends.python.procedures.call_arguments import CallArguments
+from loopwright.frontends.python.procedures.call_reader import Helper
 from loopwright.frontends.python.procedures.helper_returns import HelperReturns, WiderReturn
+from loopwright.frontends.python.procedures.local_functions import (
+    LocalFunction,
+    bound_parameters,
+    parameters_of,
+)
 from loopwright.frontends.python.procedures.prelude import PRELUDE
 from loopwright.frontends.python.procedures.returned_values import ReturnedValues
 from loopwright.frontends.python.procedures.value_reader import ValueReader
 from loopwright.frontends.python.procedures.variant import Variant
-from loopwright.frontends.python.python_values import PyType, PyValue, constant
+from loopwright.frontends.python.python_values import PyType, PyValue
 from loopwright.frontends.refusal import Refusal, Reported
 from loopwright.ir.dtypes import BOOL, DTYPES, INT64
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Var
@@ -37,7 +40,7 @@ from loopwright.ir.procedure import ArrayRole, Parameter, Procedure, ProcedureAr
 
 __all__ = ["read_procedure"]
 
-_PRELUDE_FUNCTIONS = frozenset(function for function, _ in PRELUDE.values())
+_PRELUDE_FUNCTIONS = frozenset(PRELUDE.values())
 _MOST_CALLS = 24  # helpers inside of each other
 
 
@@ -60,7 +63,7 @@ class _Reading:
         self._build = Building(FreshNames(), variant)
         self._faults = Collector()
         self._captures: list[Captures] = []
-        self._calls: list[FunctionType] = []
+        self._calls: list[Helper] = []
         self._names: list[str] = []  # of the helpers being read, as their callers write them
         self._results = ReturnedValues(self._build)
         self._parameters: list[Parameter] = []
@@ -69,7 +72,8 @@ class _Reading:
 
     def procedure(self) -> Procedure:
         source = read_source(self._function)
-        values, captures = self._reader(self._function, source)
+        captures = Captures(self._function)
+        values = self._reader(source, captures, source.definition.args, source.definition.body)
         self._build.span = source.span(source.definition)
         names = _parameters(source)
         if len(names) != len(self._types):
@@ -100,15 +104,18 @@ class _Reading:
         )
 
     def _reader(
-        self, function: FunctionType, source: FunctionSource
-    ) -> tuple[ValueReader, Captures]:
-        captures = Captures(function)
-        body = source.definition.body
-        args = source.definition.args
-        every = (*args.posonlyargs, *args.args, *args.kwonlyargs)
-        own = assigned_names(body) | loop_names(body) | {arg.arg for arg in every}
-        values = ValueReader(self._build, source, captures, self._faults, own, self._call)
-        return values, captures
+        self,
+        source: FunctionSource,
+        captures: Captures,
+        args: ast.arguments,
+        body: Sequence[ast.stmt],
+        enclosing: ValueReader | None = None,
+    ) -> ValueReader:
+        names = {arg.arg for arg in parameters_of(args)}
+        own = assigned_names(body) | loop_names(body) | names
+        return ValueReader(
+            self._build, source, captures, self._faults, own, self._call, enclosing
+        )
 
     # -- arguments --------------------------------------------------------------------------------
 
@@ -161,29 +168,35 @@ class _Reading:
 
     # -- helpers ----------------------------------------------------------------------------------
 
-    def _call(self, function: FunctionType, node: ast.Call, given: CallArguments) -> AnyValue:
-        """The value of a call of a plain function, whose statements are read here."""
+    def _call(self, function: Helper, given: CallArguments) -> AnyValue:
+        """The value of a call of a helper, whose statements are read here."""
         if function in self._calls or function is self._function:
-            chain = " -> ".join(f.__name__ for f in (*self._calls, function))
+            chain = " -> ".join(_name(f) for f in (*self._calls, function))
             raise Refusal("LW195", "a recursive call cannot be compiled", found=chain)
         if len(self._calls) >= _MOST_CALLS:
             raise Refusal("LW195", "too many helpers call each other")
-        source = read_source(function)
-        values, captures = self._reader(function, source)
-        bound = _bound(function, given)
+        bound = bound_parameters(function, given)
+        if isinstance(function, LocalFunction):
+            around, args, body = function.values, function.node.args, function.body
+            source, captures = around.source, around.captures
+            values = self._reader(source, captures, args, body, around)
+        else:
+            source, captures = read_source(function), Captures(function)
+            body = source.definition.body
+            values = self._reader(source, captures, source.definition.args, body)
         count = len(self._faults)
         self._calls.append(function)
         self._names.append(given.name)
         try:
-            result = self._inlined(values, source.definition.body, bound)
+            result = self._inlined(values, body, bound)
         finally:
             self._calls.pop()
             self._names.pop()
-        if function in _PRELUDE_FUNCTIONS:  # they read names of ours, which do not change
-            captures = Captures(function)
-        # Names that the helper reads, as the function that is compiled finds them.
-        prefix = ".".join([*self._names, given.name])
-        self._helper_captures |= {f"{prefix}.{name}": v for name, v in captures.items()}
+        # Names of the prelude are ours and do not change.
+        if isinstance(function, FunctionType) and function not in _PRELUDE_FUNCTIONS:
+            # Names that the helper reads, as the function that is compiled finds them.
+            prefix = ".".join([*self._names, given.name])
+            self._helper_captures |= {f"{prefix}.{name}": v for name, v in captures.items()}
         if len(self._faults) > count:
             raise Reported
         return result
@@ -208,29 +221,8 @@ class _Reading:
                 return returns.result()
 
 
-def _bound(function: FunctionType, given: CallArguments) -> dict[str, AnyValue]:
-    """The parameters of a helper with the values of a call."""
-    try:
-        bound = inspect.signature(function).bind(*given.args, **given.keywords)
-    except TypeError as error:
-        raise Refusal("LW124", f"'{given.name}': {error}") from None
-    found: dict[str, AnyValue] = {}
-    for name, parameter in inspect.signature(function).parameters.items():
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise Refusal("LW124", f"'{given.name}' takes starred arguments")
-        if name in bound.arguments:
-            found[name] = bound.arguments[name]
-        else:
-            found[name] = _default(parameter.default)
-    return found
-
-
-def _default(value: object) -> AnyValue:
-    if isinstance(value, bool | int | float | complex):
-        return constant(value)
-    if isinstance(value, tuple):
-        return TupleValue(tuple(map(_default, value)))
-    return StaticValue(value)
+def _name(function: Helper) -> str:
+    return function.name if isinstance(function, LocalFunction) else function.__name__
 
 
 def _parameters(source: FunctionSource) -> list[ast.arg]:

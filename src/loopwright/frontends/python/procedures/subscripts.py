@@ -17,11 +17,11 @@ from loopwright.frontends.python.procedures.abstract_values import (
 )
 from loopwright.frontends.python.procedures.building import Building
 from loopwright.frontends.python.procedures.extents import clamped, difference, normal
-from loopwright.frontends.python.python_values import PyValue
+from loopwright.frontends.python.python_values import PyValue, constant
 from loopwright.frontends.refusal import Refusal
-from loopwright.ir.dtypes import BOOL, INT64
-from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Select, Var
-from loopwright.ir.procedure import ArrayView, ReduceArray, ViewAxis
+from loopwright.ir.dtypes import BOOL
+from loopwright.ir.expr import Binary, Const, Expr, Load, Select, Var
+from loopwright.ir.procedure import ArrayView, ViewAxis
 from loopwright.lazy_dataclass import dataclass
 
 __all__ = ["Item", "Slice", "Subscripts", "base_index", "is_whole_step", "require_mask"]
@@ -43,9 +43,15 @@ _OUTSIDE = "index {0} is out of bounds for axis {1} with size {2}"
 class Subscripts:
     """Reads subscripts and applies them to arrays."""
 
-    def __init__(self, build: Building, value: Callable[[ast.expr], AnyValue]) -> None:
+    def __init__(
+        self,
+        build: Building,
+        value: Callable[[ast.expr], AnyValue],
+        array_of: Callable[[AnyValue], AnyValue],
+    ) -> None:
         self._build = build
         self._value = value
+        self._array_of = array_of  # what NumPy makes of a list
 
     # -- reading ----------------------------------------------------------------------------------
 
@@ -55,10 +61,13 @@ class Subscripts:
             return [self._item(part) for part in node.elts]
         if isinstance(node, ast.Slice):
             return [self._item(node)]
-        found = self._value(node)
-        if isinstance(found, TupleValue) and not found.is_list:
-            return [self._plain(item) for item in found.items]
-        return [self._plain(found)]
+        return self.items_of(self._value(node))
+
+    def items_of(self, value: AnyValue) -> list[Item]:
+        """The parts of a subscript that is a value."""
+        if isinstance(value, TupleValue) and not value.is_list:
+            return [self._plain(item) for item in value.items]
+        return [self._plain(value)]
 
     def _item(self, node: ast.expr) -> Item:
         if isinstance(node, ast.Slice):
@@ -77,11 +86,15 @@ class Subscripts:
     def _plain(self, value: AnyValue) -> Item:
         if isinstance(value, StaticValue) and value.value in (None, ...):
             return None if value.value is None else ...
+        if isinstance(value, StaticValue) and isinstance(value.value, slice):
+            ends = (value.value.start, value.value.stop, value.value.step)
+            return Slice(*(None if end is None else constant(end) for end in ends))
         if isinstance(value, PyValue | ArrayValue):
             return value
-        if isinstance(value, TupleValue) and value.is_list:
-            hint = "np.array([...]) reads elements"
-            raise Refusal("LW110", "a list of indices cannot be compiled yet", hint=hint)
+        if isinstance(value, TupleValue):
+            found = self._array_of(value)
+            if isinstance(found, ArrayValue):
+                return found
         raise Refusal("LW110", "this is no subscript of an array", found=str(value))
 
     # -- applying ---------------------------------------------------------------------------------
@@ -92,8 +105,6 @@ class Subscripts:
             case [ArrayValue() as mask] if mask.dtype == BOOL and mask.rank == array.rank:
                 require_mask(self._build, array, mask)
                 return MaskedValue(array, mask)
-        if any(isinstance(item, ArrayValue) for item in items):
-            return self._gather(self._build.store(array), items)
         index = self.element(array, items)
         if index is not None:
             assert array.view is not None
@@ -162,7 +173,7 @@ class Subscripts:
                 axes += [view.axes[next(left)] for _ in range(array.rank - count)]
             elif isinstance(item, Slice):
                 axis = view.axes[next(left)]
-                first, extent, step = self._range(item, axis.extent)
+                first, extent, step = self.range(item, axis.extent)
                 _move(start, axis, first)
                 steps = tuple((d, normal(s * step)) for d, s in axis.steps)
                 axes.append(ViewAxis(extent, steps))
@@ -172,7 +183,7 @@ class Subscripts:
                 _move(start, view.axes[number], self.inside(item, array.shape[number], number))
         return self._build.bind(view.base, tuple(map(normal, start)), tuple(axes), wish)
 
-    def _range(self, item: Slice, extent: Expr) -> tuple[Expr, Expr, Expr]:
+    def range(self, item: Slice, extent: Expr) -> tuple[Expr, Expr, Expr]:
         """First index, number of indices and step of a slice."""
         build = self._build
         step = Const(1) if item.step is None else build.index(item.step, "the step of a slice")
@@ -238,43 +249,6 @@ class Subscripts:
             build.ranges.set(length.name, Const(0), extent)
         is_empty = Binary("eq", length, Const(0))
         return build.fixed("first", Select(is_empty, Const(0), first)), length, step
-
-    # -- indices that are data ------------------------------------------------------------------
-
-    def _gather(self, array: ArrayValue, items: Sequence[Item]) -> ArrayValue:
-        """`a[idx]` of one-dimensional arrays, and `a[i, j]` with an index array per dimension."""
-        indices = [item for item in items if isinstance(item, ArrayValue)]
-        shapes = {index.shape for index in indices}
-        if len(indices) != len(items) or len(items) != array.rank or len(shapes) != 1:
-            hint = "an array of integers for each dimension, all of one shape"
-            raise Refusal("LW181", "this index array cannot be compiled yet", hint=hint)
-        if any(not index.dtype.is_integer for index in indices):
-            raise Refusal(
-                "LW181",
-                "a mask that selects elements cannot be compiled yet",
-                hint="np.where(mask, x, y), or a loop with a condition",
-            )
-        assert array.view is not None
-        entries = []
-        for axis, (index, extent) in enumerate(zip(indices, array.shape, strict=True)):
-            held = self._build.store(index, "idx")
-            self._check_all(held, extent, axis)
-            at = held.expr if held.dtype == INT64 else Cast(held.expr, INT64)
-            entries.append(Select(at < 0, at + extent, at))
-        element = Load(array.view.base, base_index(array.view, entries), array.dtype)
-        return ArrayValue(element, indices[0].shape)
-
-    def _check_all(self, index: ArrayValue, extent: Expr, axis: int) -> None:
-        """Raise where some entry of an index array lies outside."""
-        build = self._build
-        at = index.expr if index.dtype == INT64 else Cast(index.expr, INT64)
-        is_wrong = Binary("or", at < Const(0) - extent, at >= extent)
-        cell = build.cell("wrong", BOOL)
-        axes = tuple(range(index.rank))
-        build.emit(ReduceArray(cell, "or", is_wrong, index.shape, axes, (axes,)))
-        cond = Binary("eq", build.load(cell), Const(False, BOOL))
-        text = "an index is out of bounds for axis {0} with size {1}"
-        build.check(cond, "IndexError", text, (Const(axis), extent))
 
 
 def base_index(view: ArrayView, index: Sequence[Expr]) -> tuple[Expr, ...]:
