@@ -19,6 +19,7 @@ from loopwright.ir.procedure import (
     ReturnedArray,
     ReturnedNumber,
     ReturnedOneOf,
+    ReturnedPart,
     ReturnedTuple,
 )
 from loopwright.runtime.array_arguments import Array
@@ -67,6 +68,9 @@ class ResultLayout:
             case ReturnedTuple(items=items):
                 parts = [self._finish(item) for item in items]
                 return lambda memory: tuple([part(memory) for part in parts])
+            case ReturnedPart(item=item, part=part):
+                whole = self._finish(item)
+                return lambda memory: getattr(whole(memory), part)
             case ReturnedOneOf(which=which, items=items):
                 place, ways = self._places[which], [self._finish(item) for item in items]
                 return lambda memory: ways[int(memory[place])](memory)

@@ -51,6 +51,7 @@ __all__ = [
     "ReturnedArray",
     "ReturnedNumber",
     "ReturnedOneOf",
+    "ReturnedPart",
     "ReturnedTuple",
     "SetElement",
     "ViewAxis",
@@ -309,6 +310,14 @@ class ReturnedTuple:
 
 
 @dataclass(frozen=True, slots=True)
+class ReturnedPart:
+    """The real or imaginary part of a complex array, as a view of it."""
+
+    item: ReturnedArray
+    part: Literal["real", "imag"]
+
+
+@dataclass(frozen=True, slots=True)
 class ReturnedOneOf:
     """What one of several returns gives: its number is in a result of rank 0."""
 
@@ -316,7 +325,7 @@ class ReturnedOneOf:
     items: tuple[Returned, ...]
 
 
-Returned: TypeAlias = ReturnedArray | ReturnedNumber | ReturnedTuple | ReturnedOneOf
+Returned: TypeAlias = ReturnedArray | ReturnedNumber | ReturnedTuple | ReturnedPart | ReturnedOneOf
 
 
 @dataclass(frozen=True, slots=True)

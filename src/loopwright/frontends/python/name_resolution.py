@@ -114,8 +114,6 @@ def _loops_in(body: Sequence[ast.stmt]) -> Iterator[ast.For]:
     return (node for node in nodes_of_scope(body) if isinstance(node, ast.For))
 
 
-
-
 class NameResolver:
     """Resolves names at the statement being read."""
 

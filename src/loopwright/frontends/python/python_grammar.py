@@ -120,5 +120,6 @@ def bound_by(node: ast.AST) -> str:
     """The name that a node binds by itself, "" for none."""
     if isinstance(node, ast.FunctionDef):
         return node.name
-    is_bound = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del)
-    return node.id if is_bound else ""
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del):
+        return node.id
+    return ""

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from loopwright.frontends.python.numpy_functions import part
+from loopwright.frontends.python.prelude.fresh_memory import fresh
 from loopwright.frontends.python.procedures.abstract_values import (
     AnyValue,
     ArrayValue,
@@ -33,7 +35,6 @@ from loopwright.frontends.python.procedures.call_arguments import (
     static_integer,
 )
 from loopwright.frontends.python.procedures.extents import difference, normal
-from loopwright.frontends.python.numpy_functions import part
 from loopwright.frontends.python.python_values import PyValue, constant, convert
 from loopwright.frontends.refusal import Refusal
 from loopwright.ir.dtypes import FLOAT64, INT64, DType
@@ -203,6 +204,11 @@ class ArrayFunctions:
         (array,) = given.bound("a", needed=1)
         return self._build.copy(array_argument(array, given.name), "copy")
 
+    def fresh(self, given: CallArguments) -> AnyValue:
+        """The elements as if they were computed here, in C order."""
+        held = array_argument(given.args[0], given.name)
+        return ArrayValue(held.expr, held.shape)
+
     def c_copy(self, array: ArrayValue) -> ArrayValue:
         """The method copy(), whose result is in C order."""
         found = self._build.allocate("copy", array.dtype, array.shape)
@@ -226,14 +232,15 @@ class ArrayFunctions:
                 return held
             zero = convert(constant(0), held.dtype)
             return self._build.copy(ArrayValue(zero, held.shape, None, self._build.order_of(held)))
+        held = self._build.store(held)
+        assert held.view is not None
         found = self._elementwise.apply(lambda x: part(name, x), held)
-        if held.view is None:
-            return found
         assert isinstance(found, ArrayValue)
         found = self._build.copy(found, name)
         assert found.view is not None
         # NumPy's is a view: that nobody sees while neither is written.
         self._build.frozen |= {held.view.base, found.view.base}
+        self._build.parts[found.view.name] = held, "real" if name == "real" else "imag"
         return found
 
     def astype(self, array: ArrayValue, given: CallArguments) -> AnyValue:
@@ -253,7 +260,7 @@ class ArrayFunctions:
         if isinstance(value, ArrayValue):
             kind = dtype_argument(dtype, value.dtype)
             return self._build.copy(converted(value, kind), "copy")  # type: ignore[arg-type]
-        if not isinstance(value, TupleValue):
+        if not isinstance(value, TupleValue | PyValue):
             raise Refusal("LW115", "this is no list of numbers", found=str(value))
         leaves = list(_leaves(value))
         if not leaves:
@@ -263,7 +270,10 @@ class ArrayFunctions:
             default = dtype_argument(StaticValue(joined), FLOAT64)
         shape = self._shape_of(value)
         found = self._build.allocate("list", dtype_argument(dtype, default), shape)
-        self._store_list(found, value)
+        if isinstance(value, TupleValue):
+            self._store_list(found, value)
+        else:
+            self._fill(found, value)
         return found
 
     def _shape_of(self, value: AnyValue) -> tuple[Expr, ...]:
@@ -291,9 +301,7 @@ class ArrayFunctions:
                 self._store_list(part, item)
             elif isinstance(item, ArrayValue):
                 assert part.view is not None
-                self._build.emit(
-                    ComputeArray(part.view.name, converted(item, target.dtype).expr)
-                )
+                self._build.emit(ComputeArray(part.view.name, converted(item, target.dtype).expr))
             else:
                 self._fill(part, item)
 
@@ -314,7 +322,9 @@ class ArrayFunctions:
         held = array_argument(array, given.name)
         axes = axes_of(axis, held.rank)
         if is_none(axis) and held.rank != 1:
-            raise Refusal("LW181", "np.roll without axis= of more than one dimension")
+            row = self.views.raveled(ArrayValue(held.expr, held.shape))
+            by = self._build.index(plain(shift), "shift")  # type: ignore[arg-type]
+            return self.views.reshaped(self._rolled(row, 0, by), held.shape)
         shifts = shift.items if isinstance(shift, TupleValue) else (shift,) * len(axes)
         if len(shifts) != len(axes):
             raise Refusal("LW124", "np.roll is given shifts and axes of different numbers")
@@ -381,18 +391,18 @@ class ArrayFunctions:
             StaticValue(np.result_type(*(p.dtype.numpy for p in parts))), FLOAT64
         )
         total: Expr = Const(0)
-        for part in parts:
-            total = total + part.shape[axis]
+        for one in parts:
+            total = total + one.shape[axis]
         found = build.allocate("joined", dtype, (*rest[:axis], normal(total), *rest[axis:]))
         at: Expr = Const(0)
-        for part in parts:
+        for one in parts:
             start = tuple(at if k == axis else Const(0) for k in range(rank))
-            axes = tuple(ViewAxis(extent, ((k, Const(1)),)) for k, extent in enumerate(part.shape))
+            axes = tuple(ViewAxis(extent, ((k, Const(1)),)) for k, extent in enumerate(one.shape))
             assert found.view is not None
             piece = build.bind(found.view.base, start, axes, "piece")
             assert piece.view is not None
-            build.emit(ComputeArray(piece.view.name, converted(part, dtype).expr))
-            at = normal(at + part.shape[axis])
+            build.emit(ComputeArray(piece.view.name, converted(one, dtype).expr))
+            at = normal(at + one.shape[axis])
         return found
 
     def where(self, given: CallArguments) -> Operand:
@@ -448,6 +458,7 @@ FUNCTIONS_OF_ARRAYS: IdentityMap[object, Reader] = IdentityMap(
         (np.tril, lambda self, given: self.triangle(True, given)),
         (np.triu, lambda self, given: self.triangle(False, given)),
         (np.copy, ArrayFunctions.copy),
+        (fresh, ArrayFunctions.fresh),
         (np.array, ArrayFunctions.array),
         (np.asarray, ArrayFunctions.as_array),
         (np.ascontiguousarray, ArrayFunctions.as_contiguous),

@@ -21,10 +21,18 @@ from loopwright.frontends.python.procedures.extents import difference
 from loopwright.frontends.python.python_values import PyValue, Value, constant, convert, truth
 from loopwright.frontends.refusal import Refusal
 from loopwright.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64, DType
-from loopwright.ir.expr import COMPARISONS, Binary, Const, Expr, Select, Unary, cast
+from loopwright.ir.expr import COMPARISONS, Binary, Call, Const, Expr, Select, Unary, cast
 from loopwright.memo import IdentityMap
 
-__all__ = ["Elementwise", "as_number", "broadcast_shapes", "converted", "plain", "require_fit", "strides_in_box"]
+__all__ = [
+    "Elementwise",
+    "as_number",
+    "broadcast_shapes",
+    "converted",
+    "plain",
+    "require_fit",
+    "strides_in_box",
+]
 
 Operand: TypeAlias = PyValue | ArrayValue
 
@@ -293,14 +301,22 @@ def _magnitude(x: PyValue) -> tuple[Expr, Expr]:
     return Unary("abs", expr), Const(math.inf, expr.dtype)
 
 
-def _clip(x: PyValue, low: PyValue, high: PyValue) -> Value:
-    return binary("min", binary("max", x, low), high)
+def _beside_nan(op: str, x: PyValue, y: PyValue) -> Value:
+    """The extreme of two numbers; of a number and NaN the number."""
+    found = settled(binary(op, x, y))
+    dtype = found.dtype
+    if not dtype.is_float:
+        return PyValue(found.expr)
+    one, other = convert(x, dtype), convert(y, dtype)
+    found_expr = Select(Binary("ne", other, other), one, found.expr)
+    return PyValue(Select(Binary("ne", one, one), other, found_expr))
 
 
-def _round(x: PyValue) -> Value:
-    if x.dtype.is_integer:
-        return x
-    return numpy_functions.call(np.rint, "np.round", [x])
+def _signbit(x: PyValue) -> PyValue:
+    """Whether a number is negative, -0.0 too."""
+    expr = x.expr if x.dtype.is_float else cast(x.expr, FLOAT64)
+    one = Call("copysign", (Const(1.0, expr.dtype), expr))
+    return PyValue(Binary("lt", one, Const(0.0, expr.dtype)))
 
 
 def _invert(x: PyValue) -> Value:
@@ -344,9 +360,10 @@ def _rows() -> dict[object, tuple[int, Callable[..., Value]]]:
         np.isinf: (1, lambda x: PyValue(Binary("eq", *_magnitude(x)))),
         np.isfinite: (1, lambda x: PyValue(Binary("lt", *_magnitude(x)))),
         np.sign: (1, _sign),
-        np.round: (1, _round),
-        np.around: (1, _round),
-        np.clip: (3, _clip),
+        np.fix: (1, lambda x: numpy_functions.call(np.trunc, "np.fix", [x])),
+        np.fmax: (2, lambda x, y: _beside_nan("max", x, y)),
+        np.fmin: (2, lambda x, y: _beside_nan("min", x, y)),
+        np.signbit: (1, _signbit),
         np.left_shift: (2, lambda x, y: _shift("shl", x, y)),
         np.right_shift: (2, lambda x, y: _shift("shr", x, y)),
     }

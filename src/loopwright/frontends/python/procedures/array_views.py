@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
 
 import numpy as np
 
@@ -26,10 +25,13 @@ from loopwright.frontends.python.procedures.extents import difference, normal
 from loopwright.frontends.python.python_values import PyValue
 from loopwright.frontends.refusal import Refusal
 from loopwright.ir.expr import Binary, Const, Expr, Var
-from loopwright.ir.procedure import ArrayRole, ComputeArray, ViewAxis
+from loopwright.ir.procedure import ArrayView, ComputeArray, ViewAxis
 from loopwright.memo import IdentityMap
 
 __all__ = ["FUNCTIONS_OF_VIEWS", "ArrayViews"]
+
+
+_ONE = Const(1)
 
 
 class ArrayViews:
@@ -44,7 +46,8 @@ class ArrayViews:
 
     def _with_axes(self, array: ArrayValue, axes: Sequence[ViewAxis], wish: str) -> ArrayValue:
         assert array.view is not None
-        return self._build.bind(array.view.base, array.view.start, tuple(axes), wish)
+        view = array.view
+        return self._build.bind(view.base, view.start, tuple(axes), wish, view)
 
     # -- axes in another order --------------------------------------------------------------------
 
@@ -94,7 +97,11 @@ class ArrayViews:
                 start[dimension] = normal(start[dimension] + step * (axes[k].extent - 1))
             steps = tuple((d, normal(Const(0) - s)) for d, s in axes[k].steps)
             axes[k] = ViewAxis(axes[k].extent, steps)
-        return self._build.bind(held.view.base, tuple(start), tuple(axes), "flipped")
+        return self._build.bind(held.view.base, tuple(start), tuple(axes), "flipped", held.view)
+
+    def turned(self, array: ArrayValue) -> ArrayValue:
+        """The array with its first axis reversed."""
+        return self._flipped(self._build.store(array), [0])
 
     def flip_of(self, axis: int, given: CallArguments) -> AnyValue:
         """np.flipud and np.fliplr."""
@@ -263,7 +270,12 @@ class ArrayViews:
             base = build.arrays[array.view.base]
             is_whole = array.view.name == base.name and not base.order
             if is_whole and base.name not in build.gapped:
-                build.reshaped[found.view.name if found.view else ""] = base.name
+                assert found.view is not None
+                start, axes = (Const(0),) * base.rank, tuple(_strided(shape, base.rank - 1))
+                name = build.names.fresh("view")
+                build.views_of_copies[found.view.name] = ArrayView(
+                    name, base.name, base.dtype, start, axes
+                )
         return found
 
     def _split(self, axes: Sequence[ViewAxis], shape: Sequence[Expr]) -> list[ViewAxis] | None:
@@ -285,8 +297,7 @@ class ArrayViews:
                 moving.append(ViewAxis(group[0], run.steps))
                 continue
             assert step is not None
-            for axis in _strided(group, step[0]):
-                moving.append(ViewAxis(axis.extent, ((step[0], normal(axis.steps[0][1] * step[1])),)))
+            moving += _strided(group, step[0], step[1])
         if old or new:
             return None
         left = iter(moving)
@@ -302,7 +313,10 @@ class ArrayViews:
 
 
 def _product(extents: Sequence[Expr]) -> Expr:
-    return reduce(lambda x, y: x * y, extents, Const(1))
+    product: Expr = Const(1)
+    for extent in extents:
+        product = product * extent
+    return product
 
 
 def _quotient(extents: Sequence[Expr], known: Sequence[Expr]) -> Expr | None:
@@ -317,10 +331,10 @@ def _quotient(extents: Sequence[Expr], known: Sequence[Expr]) -> Expr | None:
     return normal(_product(left))
 
 
-def _strided(shape: Sequence[Expr], dimension: int) -> list[ViewAxis]:
+def _strided(shape: Sequence[Expr], dimension: int, step: Expr = _ONE) -> list[ViewAxis]:
     """The axes of a box that lies in the order of C along one dimension."""
     return [
-        ViewAxis(extent, ((dimension, normal(_product(shape[k + 1 :]))),))
+        ViewAxis(extent, ((dimension, normal(_product(shape[k + 1 :]) * step)),))
         for k, extent in enumerate(shape)
     ]
 

@@ -32,7 +32,7 @@ from loopwright.frontends.python.python_values import PyValue, convert
 from loopwright.frontends.refusal import Refusal
 from loopwright.ir.dtypes import BOOL, FLOAT64, INT32, INT64, DType
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Select, cast
-from loopwright.ir.procedure import ArrayRole, ComputeArray, SetElement
+from loopwright.ir.procedure import ComputeArray, SetElement
 
 __all__ = ["ArrayWrites", "wrapped"]
 
@@ -50,6 +50,7 @@ class ArrayWrites:
 
     def item(self, array: ArrayValue, items: list[Item], value: AnyValue) -> None:
         """`array[items] = value`."""
+        self._require_writable(array)
         mask = self.mask(array, items)
         if mask is not None:
             self._masked(array, mask, value)
@@ -75,8 +76,7 @@ class ArrayWrites:
     def whole(self, target: ArrayValue, value: AnyValue) -> None:
         """`target[...] = value`."""
         assert target.view is not None
-        if target.view.name in self._build.read_only:
-            self._build.check(Const(False, BOOL), "ValueError", "assignment destination is read-only")
+        self._require_writable(target)
         if isinstance(value, ArrayValue):
             self._require_fit(target, value)
             value = self._fitted(target, value)
@@ -122,17 +122,13 @@ class ArrayWrites:
         self._note(array.view.base)
         with each_index(build, chosen.shape) as at:
             place = chosen.element(at)
-            numbers = [
-                PyValue(element_at(x, at)) if isinstance(x, ArrayValue) else x for x in held
-            ]
+            numbers = [PyValue(element_at(x, at)) if isinstance(x, ArrayValue) else x for x in held]
             found = plain(function([PyValue(place), *numbers]))
             self._require_cast(found.dtype, array.dtype)
             number = self._number(found, array.dtype, is_single=False)
             build.emit(SetElement(array.view.base, place.index, number))
 
-    def _to_be_read(
-        self, array: ArrayValue, shape: tuple[Expr, ...], value: AnyValue
-    ) -> AnyValue:
+    def _to_be_read(self, array: ArrayValue, shape: tuple[Expr, ...], value: AnyValue) -> AnyValue:
         """A value that broadcasts to a box, in memory that is not the array's."""
         if isinstance(value, PyValue):
             return self._build.number("x", value)
@@ -152,7 +148,9 @@ class ArrayWrites:
             raise Refusal("LW115", "out= is no array", found=str(target))
         self._require_cast(plain(value).dtype, target.dtype)
         number = self._number(plain(value), target.dtype, is_single=False)
-        new = PyValue(number) if isinstance(value, PyValue) else replace(value, expr=number, view=None)
+        new: Operand = PyValue(number)
+        if isinstance(value, ArrayValue):
+            new = replace(value, expr=number, view=None)
         self.whole(target, self._elementwise.where(where, new, target))
         return target
 
@@ -176,13 +174,17 @@ class ArrayWrites:
             text = f"a result of {dtype} cannot be cast to {target}"
             raise Refusal("LW191", text, hint="x[...] = x op y converts")
 
+    def _require_writable(self, target: ArrayValue) -> None:
+        assert target.view is not None
+        if target.view.name in self._build.read_only:
+            text = "assignment destination is read-only"
+            self._build.check(Const(False, BOOL), "ValueError", text)
+
     def _note(self, base: str) -> None:
         """Remember that memory is written; numbers of the caller are none."""
-        array = self._build.arrays[base]
         if base in self._build.frozen:
             text = "an array is written that shares its memory with another one that is a copy here"
             raise Refusal("LW189", text, hint="write a copy: x = np.reshape(a, ...).copy()")
-        assert array.role is not ArrayRole.ARGUMENT or array.rank
         self._build.written.add(base)
 
     def _require_fit(self, target: ArrayValue, value: ArrayValue) -> None:

@@ -23,8 +23,9 @@ from loopwright.frontends.python.procedures.building import Building
 from loopwright.frontends.python.procedures.call_arguments import CallArguments
 from loopwright.frontends.python.procedures.extents import nonnegative_parts
 from loopwright.frontends.python.procedures.index_arrays import has_index_arrays
-from loopwright.frontends.python.procedures.iterations import Iterations
+from loopwright.frontends.python.procedures.iterations import Iterations, is_prange
 from loopwright.frontends.python.procedures.joins import Env, Wider, join_branches
+from loopwright.frontends.python.procedures.local_functions import LocalFunction
 from loopwright.frontends.python.procedures.loop_names import (
     LoopNames,
     bound_names,
@@ -32,13 +33,12 @@ from loopwright.frontends.python.procedures.loop_names import (
     exported,
     rebound,
 )
-from loopwright.frontends.python.procedures.local_functions import LocalFunction
 from loopwright.frontends.python.procedures.value_reader import OPERATORS, Unroll, ValueReader
 from loopwright.frontends.python.python_grammar import STATEMENTS
 from loopwright.frontends.python.python_values import PyType, PyValue
 from loopwright.frontends.refusal import Refusal, Reported
 from loopwright.ir.dtypes import BOOL
-from loopwright.ir.expr import Const, Load, Select
+from loopwright.ir.expr import Binary, Const, Load, Select
 from loopwright.ir.procedure import (
     ArrayRole,
     Choose,
@@ -216,9 +216,13 @@ class BodyReader:
         return value
 
     def _unpacked(self, value: AnyValue, count: int) -> list[AnyValue]:
-        if isinstance(value, ArrayValue) and value.rank and isinstance(value.shape[0], Const):
-            held = self._build.store(value)
-            items = [PyValue(Const(k), weak=True) for k in range(int(value.shape[0].value.real))]
+        if isinstance(value, ArrayValue) and value.rank:
+            held, build = self._build.store(value), self._build
+            if not build.equal(value.shape[0], Const(count)):
+                text = f"an array of {{0}} elements is unpacked to {count} names"
+                same = Binary("eq", value.shape[0], Const(count))
+                build.check(same, "ValueError", text, (value.shape[0],))
+            items = [PyValue(Const(k), weak=True) for k in range(count)]
             value = TupleValue(tuple(self._values.subscripts.read(held, [k]) for k in items))
         if not isinstance(value, TupleValue) or len(value.items) != count:
             raise Refusal("LW193", f"this does not unpack to {count} names", found=str(value))
@@ -270,8 +274,9 @@ class BodyReader:
             )
             return
         if has_index_arrays(items):
-            writes = values.writes
-            writes.chosen(array, items, lambda old: values.operate(op, old, values.value(stmt.value)))  # type: ignore[return-value, arg-type]
+            values.writes.chosen(
+                array, items, lambda old: values.operate(op, old, values.value(stmt.value))
+            )
             return
         view = values.subscripts.read(array, items)
         if not isinstance(view, ArrayValue) or view.view is None:
@@ -327,6 +332,30 @@ class BodyReader:
 
     # -- loops ------------------------------------------------------------------------------------
 
+    def _with_names(self, stmt: ast.For) -> ast.For:
+        """A loop over what calls give as one over names of that."""
+        known = (builtins.range, builtins.enumerate, builtins.zip, builtins.reversed)
+
+        def named(node: ast.expr) -> ast.expr:
+            if not isinstance(node, ast.Call):
+                return node
+            function = self._values.static(node.func)
+            if function is builtins.range or is_prange(function):
+                return node
+            if function in known:
+                call = ast.Call(node.func, [named(arg) for arg in node.args], node.keywords)
+                return ast.copy_location(call, node)
+            name = f"iterated.{node.lineno}.{node.col_offset}"
+            self.env[name] = self._named(name, self._values.value(node))
+            return ast.copy_location(ast.Name(name, ast.Load()), node)
+
+        over = named(stmt.iter)
+        if over is stmt.iter:
+            return stmt
+        found = copy.copy(stmt)
+        found.iter = over
+        return found
+
     def _static_items(self, stmt: ast.For) -> list[AnyValue] | None:
         """What a loop runs over that is read item by item: a tuple, or a range where it has to be.
 
@@ -340,7 +369,7 @@ class BodyReader:
             builtins.range, builtins.enumerate, builtins.zip, builtins.reversed,
         ):  # fmt: skip
             return None
-        parts = node.args if isinstance(node, ast.Call) and function is not builtins.range else [node]
+        parts = node.args if isinstance(node, ast.Call) else [node]
         if function is not builtins.range and not any(map(self._is_tuple, parts)):
             return None
         return self._values.static_items(node)
@@ -372,6 +401,7 @@ class BodyReader:
             return self.block(_without_else(stmt))
         build = self._build
         if isinstance(stmt, ast.For):
+            stmt = self._with_names(stmt)
             items = self._static_items(stmt)
             if items is not None:
                 return self._unrolled(stmt, items)
@@ -485,13 +515,13 @@ class _MarkBreaks(ast.NodeTransformer):
     def __init__(self, flag: str) -> None:
         self._flag = flag
 
-    def visit_Break(self, node: ast.Break) -> list[ast.stmt]:  # noqa: N802, by ast
+    def visit_Break(self, node: ast.Break) -> list[ast.stmt]:
         return [_flagged(self._flag, False, node), node]
 
-    def visit_For(self, node: ast.For) -> ast.For:  # noqa: N802, by ast
+    def visit_For(self, node: ast.For) -> ast.For:
         return node
 
-    def visit_While(self, node: ast.While) -> ast.While:  # noqa: N802, by ast
+    def visit_While(self, node: ast.While) -> ast.While:
         return node
 
 

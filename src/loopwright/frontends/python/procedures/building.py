@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Literal
 
 from loopwright.diagnostics import Span
 from loopwright.frontends.fresh_names import FreshNames
@@ -53,7 +54,9 @@ class Building:
         self.read_only: set[str] = set()  # views that NumPy lets nobody write
         # Arrays, and copies of them where NumPy has views: written, each would show.
         self.frozen: set[str] = set()
-        self.reshaped: dict[str, str] = {}  # such copies of whole arrays with another shape
+        # What such copies are in NumPy, by name: views of memory that others have, or their parts.
+        self.views_of_copies: dict[str, ArrayView] = {}
+        self.parts: dict[str, tuple[ArrayValue, Literal["real", "imag"]]] = {}
         self.short_loops: dict[str, object] = {}  # those over a few numbers, by their variables
         self.is_certain = True  # whether no statement so far may have left the function or a helper
         self.span: Span | None = None  # of the statement being read
@@ -166,11 +169,18 @@ class Building:
         return tuple(sorted(range(value.rank), key=lambda axis: keys[axis]))
 
     def bind(
-        self, base: str, start: tuple[Expr, ...], axes: tuple[ViewAxis, ...], wish: str
+        self,
+        base: str,
+        start: tuple[Expr, ...],
+        axes: tuple[ViewAxis, ...],
+        wish: str,
+        source: ArrayView | None = None,
     ) -> ArrayValue:
-        """A view of an array."""
+        """A view of an array; where it is a view of `source` it may be written as that may."""
         array = self.arrays[base]
         view = ArrayView(self.names.fresh(wish), base, array.dtype, start, axes)
+        if source is not None and source.name in self.read_only:
+            self.read_only.add(view.name)
         self.emit(BindView(view))
         return memory_value(view)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from loopwright.frontends.python.fingerprint import MISSING
+from loopwright.frontends.python.prelude.prelude_functions import PRELUDE
 from loopwright.frontends.python.procedures.abstract_values import (
     AnyValue,
     ArrayValue,
@@ -28,7 +29,7 @@ from loopwright.frontends.python.procedures.call_arguments import (
 )
 from loopwright.frontends.python.procedures.local_functions import LocalFunction
 from loopwright.frontends.python.procedures.masks import masked
-from loopwright.frontends.python.procedures.prelude import PRELUDE
+from loopwright.frontends.python.procedures.static_functions import static_result
 from loopwright.frontends.python.python_values import PyValue, constant
 from loopwright.frontends.refusal import Refusal
 from loopwright.ir.dtypes import FLOAT64
@@ -49,7 +50,7 @@ _METHODS = {
     "argmin": np.argmin, "argmax": np.argmax, "cumsum": np.cumsum, "trace": np.trace,
     "cumprod": np.cumprod, "conj": np.conjugate, "conjugate": np.conjugate, "ravel": np.ravel,
     "clip": np.clip, "take": np.take, "repeat": np.repeat, "squeeze": np.squeeze,
-    "diagonal": np.diagonal, "searchsorted": np.searchsorted,
+    "diagonal": np.diagonal, "searchsorted": np.searchsorted, "ptp": np.ptp,
 }  # fmt: skip
 # ufunc -> what its reduce and accumulate are, where these are known.
 _REDUCE: IdentityMap[object, object] = IdentityMap(
@@ -75,11 +76,13 @@ class CallReader:
         values, func, name = self._values, node.func, ast.unparse(node.func)
         function = values.static(func)
         if function is MISSING and isinstance(func, ast.Attribute):
-            owner = values.static(func.value)
-            if isinstance(owner, np.ufunc):
-                return self._of_ufunc(owner, func.attr, self._arguments(node, name))
-            return self._method(node, func)
-        if function is MISSING:
+            owner = values.solid(values.value(func.value))
+            if isinstance(owner, StaticValue) and isinstance(owner.value, np.ufunc):
+                return self._of_ufunc(owner.value, func.attr, self._arguments(node, name))
+            if not isinstance(owner, StaticValue):
+                return self._method(node, func, owner)
+            function = getattr(owner.value, func.attr, MISSING)
+        elif function is MISSING:
             found = values.value(func)
             function = found.value if isinstance(found, StaticValue) else MISSING
         return self.call(function, self._arguments(node, name))
@@ -112,6 +115,11 @@ class CallReader:
         if not values.elementwise.has(function):
             keywords = {name: values.solid(value) for name, value in given.keywords.items()}
             given = CallArguments(given.name, tuple(map(values.solid, given.args)), keywords)
+        known = static_result(function, given)
+        if known is not None:
+            return known
+        if function in (min, max) and len(given.args) == 1 and not given.keywords:
+            given = self._spread(function, given)
         if function in FUNCTIONS_OF_ARRAYS:
             return values.functions.call(function, given)
         if function in FUNCTIONS_OF_VIEWS:
@@ -119,9 +127,7 @@ class CallReader:
         if function in PRELUDE:
             return self._call_helper(PRELUDE[function], given)
         if function in REDUCTIONS:
-            return values.reductions.call(function, given)
-        if function is builtins.range:
-            raise Refusal("LW126", "range stands outside of a loop")
+            return self._reduction(function, given)
         if values.elementwise.has(function):
             return self._elementwise(function, given)
         if is_helper(function):
@@ -129,6 +135,32 @@ class CallReader:
             return self._call_helper(function, given)
         hint = "functions of arrays: docs/python.md lists them"
         raise Refusal("LW123", f"the function '{given.name}' is not known", hint=hint)
+
+    def _spread(self, function: object, given: CallArguments) -> CallArguments:
+        """The arguments of min and max of one tuple or vector."""
+        (only,) = given.args
+        if isinstance(only, TupleValue) and len(only.items) > 1:
+            return CallArguments(given.name, only.items, {})
+        if isinstance(only, ArrayValue):
+            hint = f"np.{given.name}, which gives NaN where there is one"
+            raise Refusal("LW123", f"'{given.name}' of an array is not compiled", hint=hint)
+        return given
+
+    def _reduction(self, function: object, given: CallArguments) -> AnyValue:
+        """A reduction or product, with out=."""
+        values, keywords = self._values, dict(given.keywords)
+        out = keywords.pop("out", None)
+        args = (values.array_like(given.args[0]), *given.args[1:]) if given.args else ()
+        if function in (np.dot, np.matmul):
+            args = tuple(map(values.array_like, args))
+        if not is_none(out) and function in (np.sum, np.prod) and isinstance(out, ArrayValue):
+            keywords.setdefault("dtype", StaticValue(out.dtype.numpy))
+        found = values.reductions.call(function, CallArguments(given.name, args, keywords))
+        if is_none(out):
+            return found
+        assert out is not None
+        assert isinstance(found, PyValue | ArrayValue)
+        return values.writes.out(out, found)
 
     # -- ufuncs -----------------------------------------------------------------------------------
 
@@ -200,9 +232,10 @@ class CallReader:
 
     # -- methods ----------------------------------------------------------------------------------
 
-    def _method(self, node: ast.Call, func: ast.Attribute) -> AnyValue:
+    def _method(self, node: ast.Call, func: ast.Attribute, base: AnyValue) -> AnyValue:
         values = self._values
-        base = values.solid(values.value(func.value))
+        if isinstance(base, TupleValue) and func.attr == "index" and len(node.args) == 1:
+            return constant(_place_in(base, values.value(node.args[0])))
         if isinstance(base, PyValue) and func.attr == "item" and not node.args:
             return PyValue(base.expr, weak=base.dtype.name in ("bool", "int64", "float64"))
         if not isinstance(base, ArrayValue):
@@ -235,6 +268,12 @@ class CallReader:
             return self.call(_METHODS[func.attr], given)
         text = f"the method '{func.attr}' of arrays is not compiled yet"
         raise Refusal("LW125", text, found=ast.unparse(node))
+
+
+def _place_in(base: TupleValue, value: AnyValue) -> int:
+    if value not in base.items:
+        raise Refusal("LW184", "the place in this tuple is not known")
+    return base.items.index(value)
 
 
 def _length(value: AnyValue) -> AnyValue:

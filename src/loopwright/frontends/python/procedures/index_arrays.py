@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from loopwright.frontends.python.procedures.abstract_values import ArrayValue
+from loopwright.frontends.python.procedures.abstract_values import ArrayValue, Slice
 from loopwright.frontends.python.procedures.array_operations import (
     broadcast_shapes,
     result_order,
@@ -14,7 +14,6 @@ from loopwright.frontends.python.procedures.array_operations import (
 from loopwright.frontends.python.procedures.building import Building
 from loopwright.frontends.python.procedures.subscripts import (
     Item,
-    Slice,
     Subscripts,
     base_index,
 )
@@ -22,10 +21,10 @@ from loopwright.frontends.python.python_values import PyValue
 from loopwright.frontends.refusal import Refusal
 from loopwright.ir.dtypes import BOOL, INT64
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Select, Var
-from loopwright.ir.procedure import ReduceArray, RangeLoop, position
+from loopwright.ir.procedure import RangeLoop, ReduceArray, position
 from loopwright.lazy_dataclass import dataclass
 
-__all__ = ["ChosenElements", "choose_elements", "element_at", "each_index", "has_index_arrays"]
+__all__ = ["ChosenElements", "choose_elements", "each_index", "element_at", "has_index_arrays"]
 
 
 def has_index_arrays(items: Sequence[Item]) -> bool:

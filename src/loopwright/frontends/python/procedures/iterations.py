@@ -18,7 +18,7 @@ from loopwright.frontends.refusal import Refusal
 from loopwright.ir.expr import Binary, Const, Expr, Var
 from loopwright.ir.procedure import ProcedureStmt, RangeLoop
 
-__all__ = ["Iterations"]
+__all__ = ["Iterations", "is_prange"]
 
 _MOST_ITEMS = 64  # of a range that may be read number by number
 
@@ -53,6 +53,11 @@ class Iterations:
                 )
                 self._first = Const(0) if at is None else at
                 self._over([node.args[0]])
+                return
+            if function is builtins.reversed and len(node.args) == 1:
+                self._over(node.args)
+                (array,) = self._arrays
+                self._arrays = [self._values.functions.views.turned(array)]
                 return
             if function is builtins.zip and node.args:
                 self._over(node.args)

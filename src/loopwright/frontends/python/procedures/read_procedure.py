@@ -6,11 +6,20 @@ import ast
 from collections.abc import Sequence
 from types import FunctionType
 
-from loopwright.diagnostics import Collector, Diagnostic, SourceError, UsageError
+import numpy as np
+
+from loopwright.diagnostics import (
+    Collector,
+    Diagnostic,
+    LoopwrightError,
+    SourceError,
+    UsageError,
+)
 from loopwright.frontends.fresh_names import FreshNames
-from loopwright.frontends.python.fingerprint import ArgType, Captures
+from loopwright.frontends.python.fingerprint import ArgType, Captures, NewCapture, argument_types
 from loopwright.frontends.python.function_source import FunctionSource, read_source
 from loopwright.frontends.python.name_resolution import assigned_names, loop_names
+from loopwright.frontends.python.prelude.prelude_functions import is_of_prelude
 from loopwright.frontends.python.procedures.abstract_values import (
     AnyValue,
     ArrayValue,
@@ -28,7 +37,6 @@ from loopwright.frontends.python.procedures.local_functions import (
     bound_parameters,
     parameters_of,
 )
-from loopwright.frontends.python.procedures.prelude import PRELUDE
 from loopwright.frontends.python.procedures.returned_values import ReturnedValues
 from loopwright.frontends.python.procedures.value_reader import ValueReader
 from loopwright.frontends.python.procedures.variant import Variant
@@ -40,31 +48,42 @@ from loopwright.ir.procedure import ArrayRole, Parameter, Procedure, ProcedureAr
 
 __all__ = ["read_procedure"]
 
-_PRELUDE_FUNCTIONS = frozenset(PRELUDE.values())
 _MOST_CALLS = 24  # helpers inside of each other
 
 
 def read_procedure(
-    function: FunctionType, types: Sequence[ArgType], variant: Variant | None = None
+    function: FunctionType,
+    types: Sequence[ArgType],
+    variant: Variant | None = None,
+    hidden: Sequence[str] = (),
 ) -> Procedure:
     """The Procedure of a function for types of arguments, one per parameter in order.
 
-    Raises SourceError with every fault found.
+    `hidden` are outer names of arrays, which are parameters behind the others. Raises SourceError
+    with every fault found, and NewCapture at an array from outside that is not among them.
     """
-    return _Reading(function, types, variant or Variant()).procedure()
+    return _Reading(function, types, variant or Variant(), hidden).procedure()
 
 
 class _Reading:
     """One function being read, with the helpers it calls."""
 
-    def __init__(self, function: FunctionType, types: Sequence[ArgType], variant: Variant) -> None:
+    def __init__(
+        self,
+        function: FunctionType,
+        types: Sequence[ArgType],
+        variant: Variant,
+        hidden: Sequence[str],
+    ) -> None:
         self._function = function
+        self._hidden = hidden
+        self._hidden_arrays: dict[str, AnyValue] = {}
+        self._paths: list[tuple[str, Captures]] = []  # where helpers find their outer names
         self._types = types
         self._build = Building(FreshNames(), variant)
         self._faults = Collector()
         self._captures: list[Captures] = []
         self._calls: list[Helper] = []
-        self._names: list[str] = []  # of the helpers being read, as their callers write them
         self._results = ReturnedValues(self._build)
         self._parameters: list[Parameter] = []
         self._sizes: list[str] = []
@@ -73,21 +92,25 @@ class _Reading:
     def procedure(self) -> Procedure:
         source = read_source(self._function)
         captures = Captures(self._function)
+        self._paths.append(("", captures))
         values = self._reader(source, captures, source.definition.args, source.definition.body)
         self._build.span = source.span(source.definition)
         names = _parameters(source)
-        if len(names) != len(self._types):
+        if len(names) != len(self._types) - len(self._hidden):
             raise UsageError(
                 f"'{source.definition.name}' takes {len(names)} arguments",
                 found=f"{len(self._types)}",
             )
-        for place, (name, given) in enumerate(zip(names, self._types, strict=True)):
+        for place, (name, given) in enumerate(zip(names, self._types, strict=False)):
             try:
                 values.env[name.arg] = self._argument(place, name.arg, given)
             except Refusal as refusal:
                 values.report(refusal, name)
                 values.env[name.arg] = Unknown("")
-        BodyReader(self._build, values, self._faults, self._results).function(source.definition.body)
+        for place, path in enumerate(self._hidden, len(names)):
+            self._hidden_arrays[path] = self._argument(place, path, self._types[place])
+        body = source.definition.body
+        BodyReader(self._build, values, self._faults, self._results).function(body)
         self._faults.raise_if_any()
         build, returned = self._build, self._results.final()
         statements = self._results.without_results(tuple(build.blocks[0]))
@@ -100,8 +123,33 @@ class _Reading:
             statements,
             returned,
             self._results.views(),
-            (*captures.items(), *self._helper_captures.items()),
+            tuple((name, _kept(x)) for name, x in self._outer_names(captures)),
         )
+
+    def _outer_names(self, captures: Captures) -> tuple[tuple[str, object], ...]:
+        return (*captures.items(), *self._helper_captures.items())
+
+    def _captured_array(self, captures: Captures, name: str, value: object) -> AnyValue:
+        """An array from outside, as one more argument."""
+        path = next((path for path, own in self._paths if own is captures), None)
+        try:
+            argument_types((value,))
+        except LoopwrightError:
+            path = None
+        if path is None:
+            text = f"'{name}' is an array from outside the function"
+            raise Refusal("LW129", text, hint="pass it as an argument")
+        if path + name not in self._hidden_arrays:
+            raise NewCapture(path + name)
+        return self._hidden_arrays[path + name]
+
+    def _path_of(self, function: FunctionType) -> str | None:
+        """How the compiled function finds a helper, whose outer names stand behind that."""
+        for path, captures in self._paths:
+            for name, value in captures.items():
+                if getattr(value, "py_func", value) is function:
+                    return f"{path}{name}."
+        return None
 
     def _reader(
         self,
@@ -114,7 +162,14 @@ class _Reading:
         names = {arg.arg for arg in parameters_of(args)}
         own = assigned_names(body) | loop_names(body) | names
         return ValueReader(
-            self._build, source, captures, self._faults, own, self._call, enclosing
+            self._build,
+            source,
+            captures,
+            self._faults,
+            own,
+            self._call,
+            self._captured_array,
+            enclosing,
         )
 
     # -- arguments --------------------------------------------------------------------------------
@@ -124,9 +179,6 @@ class _Reading:
         unique = build.names.fresh(name)
         dtype = given.element
         if given.kind == "array":
-            if not given.rank:
-                text = f"the argument '{name}' is an array of rank 0"
-                raise Refusal("LW194", text, hint=f"pass {name}[()], a number")
             self._parameters.append(Parameter(unique, "array"))
             return self._array(place, unique, given)
         is_word = dtype == BOOL or (dtype.is_integer and dtype != DTYPES["uint64"])
@@ -170,7 +222,9 @@ class _Reading:
 
     def _call(self, function: Helper, given: CallArguments) -> AnyValue:
         """The value of a call of a helper, whose statements are read here."""
-        if function in self._calls or function is self._function:
+        is_ours = isinstance(function, FunctionType) and is_of_prelude(function)
+        is_open = function in self._calls or function is self._function
+        if is_open and not is_ours:  # the prelude calls itself with arrays of lower rank
             chain = " -> ".join(_name(f) for f in (*self._calls, function))
             raise Refusal("LW195", "a recursive call cannot be compiled", found=chain)
         if len(self._calls) >= _MOST_CALLS:
@@ -182,21 +236,24 @@ class _Reading:
             values = self._reader(source, captures, args, body, around)
         else:
             source, captures = read_source(function), Captures(function)
+            path = "" if is_ours else self._path_of(function)
+            if path is None:
+                text = f"the helper '{given.name}' is no name outside of the function"
+                raise Refusal("LW195", text, hint="call it by the name of its definition")
+            if not is_ours:
+                self._paths.append((path, captures))
             body = source.definition.body
             values = self._reader(source, captures, source.definition.args, body)
         count = len(self._faults)
         self._calls.append(function)
-        self._names.append(given.name)
         try:
             result = self._inlined(values, body, bound)
         finally:
             self._calls.pop()
-            self._names.pop()
         # Names of the prelude are ours and do not change.
-        if isinstance(function, FunctionType) and function not in _PRELUDE_FUNCTIONS:
+        if isinstance(function, FunctionType) and not is_ours:
             # Names that the helper reads, as the function that is compiled finds them.
-            prefix = ".".join([*self._names, given.name])
-            self._helper_captures |= {f"{prefix}.{name}": v for name, v in captures.items()}
+            self._helper_captures |= {f"{path}{name}": v for name, v in captures.items()}
         if len(self._faults) > count:
             raise Reported
         return result
@@ -219,6 +276,11 @@ class _Reading:
                 build.written = set(written)
             else:
                 return returns.result()
+
+
+def _kept(value: object) -> object:
+    """What calls compare with the value of an outer name; of an array its type."""
+    return argument_types((value,))[0] if isinstance(value, np.ndarray) else value
 
 
 def _name(function: Helper) -> str:

@@ -30,6 +30,7 @@ from loopwright.ir.procedure import (
     ReturnedArray,
     ReturnedNumber,
     ReturnedOneOf,
+    ReturnedPart,
     ReturnedTuple,
     ReturnNow,
     SetElement,
@@ -136,11 +137,21 @@ class ReturnedValues:
         build.set(cell, value.expr)
         return ReturnedNumber(cell, value.weak)
 
-    def _array(self, value: ArrayValue) -> ReturnedArray:
+    def _array(self, value: ArrayValue, *, is_part: bool = False) -> ReturnedArray | ReturnedPart:
         build = self._build
         held = build.store(value, "result")
         view = held.view
         assert view is not None
+        if view.name in build.parts:
+            whole, part = build.parts[view.name]
+            found = self._array(whole, is_part=True)
+            assert isinstance(found, ReturnedArray)
+            return ReturnedPart(found, part)
+        if view.name in build.views_of_copies:
+            view = build.views_of_copies[view.name]
+        elif self._may_be_a_view(view) and not is_part:
+            text = "an array is returned that NumPy may have as a view, and is a copy here"
+            raise Refusal("LW189", text, hint="return a copy of it")
         base = build.arrays[view.base]
         if base.role is not ArrayRole.ARGUMENT:
             self._require_entry(base.shape, "the size of the result is known only while it runs")
@@ -152,6 +163,11 @@ class ReturnedValues:
         self._require_entry((*view.start, *view.shape, *steps), text)
         self._views[view.name] = view
         return ReturnedArray(view.name)
+
+    def _may_be_a_view(self, view: ArrayView) -> bool:
+        """Whether NumPy may have a view of an array that is a copy here."""
+        is_local = self._build.arrays[view.base].role is ArrayRole.LOCAL
+        return is_local and view.base in self._build.frozen
 
     def _require_entry(self, exprs: tuple[Expr, ...], text: str) -> None:
         if not all(isinstance(x, Const) or self._build.is_entry(x) for x in exprs):

@@ -11,29 +11,20 @@ from loopwright.frontends.python.procedures.abstract_values import (
     AnyValue,
     ArrayValue,
     MaskedValue,
+    Slice,
     StaticValue,
     TupleValue,
     one_step,
 )
 from loopwright.frontends.python.procedures.building import Building
 from loopwright.frontends.python.procedures.extents import clamped, difference, normal
-from loopwright.frontends.python.python_values import PyValue, constant
+from loopwright.frontends.python.python_values import PyValue
 from loopwright.frontends.refusal import Refusal
 from loopwright.ir.dtypes import BOOL
 from loopwright.ir.expr import Binary, Const, Expr, Load, Select, Var
 from loopwright.ir.procedure import ArrayView, ViewAxis
-from loopwright.lazy_dataclass import dataclass
 
-__all__ = ["Item", "Slice", "Subscripts", "base_index", "is_whole_step", "require_mask"]
-
-
-@dataclass(frozen=True, slots=True)
-class Slice:
-    """`start:stop:step`, None where nothing is written."""
-
-    start: PyValue | None
-    stop: PyValue | None
-    step: PyValue | None
+__all__ = ["Item", "Subscripts", "base_index", "is_whole_step", "require_mask"]
 
 
 Item: TypeAlias = PyValue | Slice | ArrayValue | EllipsisType | None
@@ -86,10 +77,9 @@ class Subscripts:
     def _plain(self, value: AnyValue) -> Item:
         if isinstance(value, StaticValue) and value.value in (None, ...):
             return None if value.value is None else ...
-        if isinstance(value, StaticValue) and isinstance(value.value, slice):
-            ends = (value.value.start, value.value.stop, value.value.step)
-            return Slice(*(None if end is None else constant(end) for end in ends))
-        if isinstance(value, PyValue | ArrayValue):
+        if isinstance(value, ArrayValue) and not value.rank:
+            return PyValue(value.expr)
+        if isinstance(value, PyValue | ArrayValue | Slice):
             return value
         if isinstance(value, TupleValue):
             found = self._array_of(value)
@@ -109,11 +99,7 @@ class Subscripts:
         if index is not None:
             assert array.view is not None
             return PyValue(Load(array.view.base, index, array.dtype))
-        found = self.view(self._build.store(array), items)
-        if found.rank == 0:
-            text = "a subscript with '...' that leaves no dimension gives an array of rank 0"
-            raise Refusal("LW110", text, hint="without '...' it is a number")
-        return found
+        return self.view(self._build.store(array), items)
 
     def element(self, array: ArrayValue, items: Sequence[Item]) -> tuple[Expr, ...] | None:
         """The subscripts of the base for a subscript of all dimensions; None for any other."""
@@ -181,17 +167,17 @@ class Subscripts:
                 number = next(left)
                 assert isinstance(item, PyValue)
                 _move(start, view.axes[number], self.inside(item, array.shape[number], number))
-        return self._build.bind(view.base, tuple(map(normal, start)), tuple(axes), wish)
+        return self._build.bind(view.base, tuple(map(normal, start)), tuple(axes), wish, view)
 
     def range(self, item: Slice, extent: Expr) -> tuple[Expr, Expr, Expr]:
         """First index, number of indices and step of a slice."""
         build = self._build
         step = Const(1) if item.step is None else build.index(item.step, "the step of a slice")
-        if not isinstance(step, Const) and not build.holds(step - 1):
-            hint = "a constant such as 2 or -1, or a variable that is at least 1"
-            raise Refusal("LW105", "the step of a slice may be zero or negative", hint=hint)
         if step == Const(0):
             raise Refusal("LW105", "the step of the slice is zero", hint="a constant such as -1")
+        is_rising = isinstance(step, Const) or build.holds(step - 1)
+        if not is_rising:
+            build.check(Binary("ne", step, Const(0)), "ValueError", "slice step cannot be zero")
         ends = [
             None if x is None else build.index(x, "the bound of a slice")
             for x in (item.start, item.stop)
@@ -205,7 +191,7 @@ class Subscripts:
             first = Const(0) if step.value.real > 0 else normal(extent - 1)
             length = extent if pace == 1 else (extent + pace - 1) // pace
             return first, normal(length), step
-        return self._clamped(ends, extent, step)
+        return self._clamped(ends, extent, step, is_rising)
 
     def _rising(
         self, start: Expr | None, stop: Expr | None, extent: Expr
@@ -232,18 +218,26 @@ class Subscripts:
         return normal(extent + bound) if is_negative else bound
 
     def _clamped(
-        self, ends: Sequence[Expr | None], extent: Expr, step: Expr
+        self, ends: Sequence[Expr | None], extent: Expr, step: Expr, is_known: bool
     ) -> tuple[Expr, Expr, Expr]:
-        """A slice with NumPy's clamps written out."""
-        build, start, stop = self._build, *ends
-        rises = not isinstance(step, Const) or step.value.real > 0
-        pace = step if rises else normal(Const(0) - step)
-        low, reach = (0, 0) if rises else (-1, -1)
-        bounds = (Const(0), extent) if rises else (extent - 1, Const(-1))
+        """A slice with NumPy's clamps written out; `is_known`: the sign of the step is."""
+        build, (start, stop) = self._build, ends
+        rises: Expr = Const(not isinstance(step, Const) or step.value.real > 0, BOOL)
+        if not is_known:
+            rises = step > 0
+
+        def either(x: Expr, y: Expr) -> Expr:
+            if isinstance(rises, Const):
+                return x if rises.value else y
+            return Select(rises, x, y)
+
+        pace = either(step, normal(Const(0) - step))
+        low, reach = either(Const(0), Const(-1)), either(Const(0), Const(-1))
+        bounds = either(Const(0), extent - 1), either(extent, Const(-1))
         first = bounds[0] if start is None else clamped(start, extent, low, reach)
         last = bounds[1] if stop is None else clamped(stop, extent, low, reach)
         first = build.fixed("first", normal(first))
-        gap = last - first if rises else first - last
+        gap = either(last - first, first - last)
         length = build.fixed("length", ((gap + (pace - 1)) // pace).max(Const(0)))
         if isinstance(length, Var):
             build.ranges.set(length.name, Const(0), extent)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -39,6 +40,7 @@ from loopwright.frontends.python.procedures.index_arrays import choose_elements,
 from loopwright.frontends.python.procedures.joins import Wider
 from loopwright.frontends.python.procedures.local_functions import LocalFunction, default_value
 from loopwright.frontends.python.procedures.masks import masked, solid
+from loopwright.frontends.python.procedures.static_functions import static_attribute
 from loopwright.frontends.python.procedures.subscripts import Item, Subscripts
 from loopwright.frontends.python.python_grammar import BINARY, COMPARE, EXPRESSIONS, UNARY
 from loopwright.frontends.python.python_values import (
@@ -59,6 +61,11 @@ __all__ = ["OPERATORS", "Unroll", "ValueReader"]
 OPERATORS = {**BINARY, ast.LShift: "shl", ast.RShift: "shr"}
 _MOST_ITEMS = 64  # of lists that are made or run over one item at a time
 
+
+# The array that an outer name of a function has: (captures, name, array) -> value.
+CapturedArray = Callable[[Captures, str, Any], AnyValue]
+
+
 class Unroll(Exception):  # noqa: N818, a loop has to be read again
     """A loop over a short range has to be read number by number."""
 
@@ -78,6 +85,7 @@ class ValueReader:
         faults: Collector,
         own: frozenset[str],
         call_helper: HelperCall,
+        captured_array: CapturedArray,
         enclosing: ValueReader | None = None,
     ) -> None:
         self.build = build
@@ -87,10 +95,11 @@ class ValueReader:
         self.writes = ArrayWrites(build, self.elementwise, self.subscripts)
         self.functions = ArrayFunctions(build, self.elementwise)
         self.reductions = Reductions(build, self.elementwise)
-        
+
         self.calls = CallReader(self, call_helper)
         self.source = source
         self.captures = captures
+        self._captured_array = captured_array
         self._enclosing = enclosing  # of the function around this one
         self._faults = faults
         self._own = own  # names that are local to the function
@@ -210,7 +219,7 @@ class ValueReader:
             case ast.Name():
                 return self._name(node)
             case ast.Tuple(elts=elts) | ast.List(elts=elts):
-                return TupleValue(tuple(self.values(*elts)), isinstance(node, ast.List))
+                return TupleValue(tuple(self._displayed(elts)), isinstance(node, ast.List))
             case ast.BinOp(left=left, op=op, right=right):
                 return self.operate(op, *self.values(left, right))
             case ast.UnaryOp(op=ast.Not()) | ast.BoolOp():
@@ -235,6 +244,17 @@ class ValueReader:
                 return self.calls.read(node)
         word = EXPRESSIONS.get(type(node), type(node).__name__)
         raise Refusal("LW122", f"{word} cannot be compiled")
+
+    def _displayed(self, elts: list[ast.expr]) -> Iterator[AnyValue]:
+        """The items of a tuple or list that is written down."""
+        plain = [x.value if isinstance(x, ast.Starred) else x for x in elts]
+        for node, value in zip(elts, self.values(*plain), strict=True):
+            if not isinstance(node, ast.Starred):
+                yield value
+            elif isinstance(value, TupleValue):
+                yield from value.items
+            else:
+                raise Refusal("LW122", "this is no tuple", found=str(value))
 
     def defaults(self, args: ast.arguments) -> dict[str, AnyValue]:
         """The default values of parameters, as they are where a function is defined."""
@@ -278,19 +298,13 @@ class ValueReader:
 
     def static_items(self, node: ast.expr) -> list[AnyValue] | None:
         """What an expression runs over, item by item; None where that is not a short list."""
-        if isinstance(node, ast.Call) and not node.keywords and not any(
-            isinstance(arg, ast.Starred) for arg in node.args
-        ):
+        if isinstance(node, ast.Call):
             function = self.static(node.func)
-            if function in (builtins.enumerate, builtins.reversed, builtins.zip, builtins.range):
+            is_zip = function is builtins.zip and all(x.arg == "strict" for x in node.keywords)
+            known = (builtins.enumerate, builtins.reversed, builtins.range)
+            if (function in known and not node.keywords) or is_zip:
                 return self._items_of_call(function, node.args)
-        match node:
-            case ast.Tuple() | ast.List() | ast.ListComp() | ast.GeneratorExp() | ast.BinOp():
-                value = self.value(node)
-            case ast.Name() | ast.Subscript() | ast.Attribute():
-                value = self.value(node)
-            case _:
-                return None
+        value = self.value(node)
         if isinstance(value, ArrayValue) and value.rank and isinstance(value.shape[0], Const):
             held, count = self.build.store(value), int(value.shape[0].value.real)
             if count <= _MOST_ITEMS:
@@ -326,12 +340,13 @@ class ValueReader:
         name = OPERATORS.get(type(op))
         if name is None:
             raise Refusal("LW122", f"{EXPRESSIONS[type(op)]} cannot be compiled")
+        if isinstance(x, StaticValue) and isinstance(y, StaticValue) and name == "or":
+            return StaticValue(x.value | y.value)  # type: ignore[operator]
         if isinstance(x, TupleValue) and isinstance(y, PyValue) and name == "mul":
             times = static_integer(y, "the number of copies of a list")
             return TupleValue(x.items * times, x.is_list)
-        if isinstance(x, ArrayValue | TupleValue) and isinstance(y, ArrayValue | TupleValue):
-            if isinstance(x, ArrayValue) or isinstance(y, ArrayValue):
-                x, y = self.array_like(x), self.array_like(y)
+        if isinstance(x, ArrayValue) or isinstance(y, ArrayValue):
+            x, y = self.array_like(x), self.array_like(y)
         if isinstance(x, TupleValue) and isinstance(y, TupleValue) and name == "add":
             if x.is_list != y.is_list:
                 raise Refusal("LW122", "a list and a tuple are added", found=f"{x} and {y}")
@@ -384,8 +399,7 @@ class ValueReader:
         if isinstance(value, np.generic) and value.dtype.name in DTYPES:
             return constant(value)
         if isinstance(value, np.ndarray):
-            text = f"'{ast.unparse(node)}' is an array from outside the function"
-            raise Refusal("LW129", text, hint="pass it as an argument")
+            return self._captured_array(self.captures, dotted, value)
         return default_value(value)
 
     def static(self, node: ast.expr) -> object:
@@ -397,7 +411,11 @@ class ValueReader:
             base = base.value
         if not isinstance(base, ast.Name):
             return MISSING
-        if self._enclosing is not None and base.id not in self._own and self._enclosing.has(base.id):
+        if (
+            self._enclosing is not None
+            and base.id not in self._own
+            and self._enclosing.has(base.id)
+        ):
             return self._enclosing.static(node)
         if base.id in self._own or base.id in self.env:
             known = self.env.get(base.id)
@@ -433,9 +451,8 @@ class ValueReader:
 
     def _is_in(self, x: AnyValue, y: AnyValue) -> AnyValue:
         """`x in y` of a tuple or list."""
-        if isinstance(x, StaticValue) and isinstance(y, StaticValue | TupleValue):
-            if isinstance(y, StaticValue) and isinstance(y.value, str | tuple | frozenset):
-                return constant(x.value in y.value)  # type: ignore[operator]
+        if isinstance(x, StaticValue) and isinstance(y, StaticValue) and isinstance(y.value, str):
+            return constant(str(x.value) in y.value)
         if not isinstance(y, TupleValue):
             raise Refusal("LW122", "an 'in' test is of tuples only", found=str(y))
         found: Expr = Const(False, BOOL)
@@ -548,6 +565,10 @@ class ValueReader:
             parts = ast.unparse(node)
             return self._captured(node, parts)
         base = self.solid(self.value(node.value))
+        if isinstance(base, StaticValue):
+            known = static_attribute(base.value, node.attr)
+            if known is not None:
+                return known
         if isinstance(base, PyValue) and node.attr in ("real", "imag"):
             return part(node.attr, base)
         if isinstance(base, ArrayValue):
