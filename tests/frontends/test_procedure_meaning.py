@@ -429,3 +429,23 @@ def test_branches_that_may_return_are_counted_before_they_are_copied(count: int)
         with pytest.raises(lw.SourceError, match="too many branches return") as caught:
             lw.jit(function)(a, 2)
         assert str(caught.value).count("too many branches") == 1
+
+
+EXTENTS = (0, 1, 2, 5)
+
+
+@pytest.mark.parametrize("first", EXTENTS)
+@pytest.mark.parametrize("second", EXTENTS)
+def test_extents_that_data_decide_broadcast(first: int, second: int) -> None:
+    """Whether an extent is 1 is seen when the function runs; where NumPy raises, it raises."""
+    text = "def f(a, b, y):\n    for k in range(1, 2):\n        x = a[a > 0] * 3\n"
+    whole = define(text + "        y += x + b[k:]\n    return y\n")
+    agree(whole, np.arange(first + 1.0), np.arange(second + 1.0), np.ones((2, 2)))
+
+
+@pytest.mark.parametrize("values", [0, 1, 2, 3])
+def test_elements_by_a_mask_are_given_a_vector(values: int) -> None:
+    """One element for each true one, or one for all; another number raises before it writes."""
+    text = "def f(a, b):\n    a[a > 1] = b\n    a[a > 2] += b[b > 0]\n    a[a > 2] *= a[a > 2]\n"
+    agree(define(text), np.array([[1.0, 2.0], [3.0, 0.0]]), np.arange(values))
+    agree(define(text), np.array([[1, 2], [3, 4]], np.int8), np.arange(1, values + 1, dtype=int))

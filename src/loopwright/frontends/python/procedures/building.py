@@ -207,7 +207,7 @@ class Building:
         if self.is_entry(gap):
             self.demand(gap.equals(0))
             return True
-        return self.holds(gap) and self.holds(Const(0) - gap)
+        return self.ranges.is_positive(gap) and self.ranges.is_positive(Const(0) - gap)
 
 
 def _name(value: ArrayValue) -> str:
