@@ -410,11 +410,10 @@ def test_arrays_that_change_names_in_a_loop() -> None:
         np.testing.assert_array_equal(u, v)
 
 
-@pytest.mark.parametrize("count", [3, 40])
-def test_branches_that_may_return_are_counted_before_they_are_copied(count: int) -> None:
-    """Each of them doubles what is read behind it."""
+def test_branches_that_may_return_are_read_once() -> None:
+    """Copies of what stands behind them would double with each."""
     lines = ["def f(a, n):", "    x = a[0]"]
-    for k in range(count):
+    for k in range(40):
         lines += [
             f"    if n > {k}:",
             f"        if a[1] > {k}:",
@@ -422,13 +421,8 @@ def test_branches_that_may_return_are_counted_before_they_are_copied(count: int)
             "    x += n",
         ]
     function = define("\n".join([*lines, "    return x", ""]))
-    a = np.array([0.5, 1.0])
-    if count == 3:
+    for a in (np.array([0.5, 1.0]), np.array([0.5, -1.0])):
         assert lw.jit(function)(a, 2) == function(a, 2)
-    else:
-        with pytest.raises(lw.SourceError, match="too many branches return") as caught:
-            lw.jit(function)(a, 2)
-        assert str(caught.value).count("too many branches") == 1
 
 
 EXTENTS = (0, 1, 2, 5)

@@ -18,6 +18,7 @@ from loopwright.ir.procedure import (
     Returned,
     ReturnedArray,
     ReturnedNumber,
+    ReturnedOneOf,
     ReturnedTuple,
 )
 from loopwright.runtime.array_arguments import Array
@@ -66,6 +67,9 @@ class ResultLayout:
             case ReturnedTuple(items=items):
                 parts = [self._finish(item) for item in items]
                 return lambda memory: tuple([part(memory) for part in parts])
+            case ReturnedOneOf(which=which, items=items):
+                place, ways = self._places[which], [self._finish(item) for item in items]
+                return lambda memory: ways[int(memory[place])](memory)
             case _:
                 assert_never(returned)
 

@@ -25,6 +25,8 @@ from loopwright.ir.procedure import (
     ComputeArray,
     DefineName,
     EndlessLoop,
+    LeavableBlock,
+    LeaveBlock,
     LeaveLoop,
     MultiplyMatrices,
     NextIteration,
@@ -36,6 +38,7 @@ from loopwright.ir.procedure import (
     Returned,
     ReturnedArray,
     ReturnedNumber,
+    ReturnedOneOf,
     ReturnedTuple,
     ReturnNow,
     SetElement,
@@ -111,6 +114,8 @@ def _returned(what: Returned, arrays: Mapping[str, Array], arguments: Mapping[st
             if is_none:
                 return None
             return tuple(_returned(item, arrays, arguments) for item in items)
+        case ReturnedOneOf(which=which, items=items):
+            return _returned(items[int(arrays[which][()])], arrays, arguments)
         case _:
             assert_never(what)
 
@@ -124,14 +129,15 @@ class _Run:
 
     # -- statements -------------------------------------------------------------------------------
 
-    def block(self, body: Sequence[ProcedureStmt]) -> _After:
+    def block(self, body: Sequence[ProcedureStmt]) -> _After | str:
+        """Statements in order; a string is the name of a block that is left."""
         for stmt in body:
             after = self.statement(stmt)
             if after is not _After.ON:
                 return after
         return _After.ON
 
-    def statement(self, stmt: ProcedureStmt) -> _After:
+    def statement(self, stmt: ProcedureStmt) -> _After | str:
         match stmt:
             case DefineName(name=name, value=value):
                 self.variables[name] = self.value(value)
@@ -157,6 +163,11 @@ class _Run:
                 return self.loop(stmt)
             case Choose(cond=cond, body=body, orelse=orelse):
                 return self.block(body if self.value(cond) else orelse)
+            case LeavableBlock(name=name, body=body):
+                after = self.block(body)
+                return _After.ON if after == name else after
+            case LeaveBlock(name=name):
+                return name
             case LeaveLoop():
                 return _After.LEAVE
             case NextIteration():
@@ -171,7 +182,7 @@ class _Run:
                 assert_never(stmt)
         return _After.ON
 
-    def loop(self, stmt: RangeLoop | EndlessLoop) -> _After:
+    def loop(self, stmt: RangeLoop | EndlessLoop) -> _After | str:
         iterations = None
         if isinstance(stmt, RangeLoop):
             iterations = iter(range(*map(self.integer, (stmt.start, stmt.stop, stmt.step))))
@@ -185,8 +196,8 @@ class _Run:
             match self.block(stmt.body):
                 case _After.LEAVE:
                     return _After.ON
-                case _After.RETURN:
-                    return _After.RETURN
+                case _After.RETURN | str() as after:
+                    return after
 
     def allocate(self, array: ProcedureArray) -> None:
         order = array.order or tuple(range(array.rank))

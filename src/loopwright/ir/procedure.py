@@ -35,6 +35,8 @@ __all__ = [
     "ComputeArray",
     "DefineName",
     "EndlessLoop",
+    "LeavableBlock",
+    "LeaveBlock",
     "LeaveLoop",
     "MultiplyMatrices",
     "NextIteration",
@@ -48,6 +50,7 @@ __all__ = [
     "Returned",
     "ReturnedArray",
     "ReturnedNumber",
+    "ReturnedOneOf",
     "ReturnedTuple",
     "SetElement",
     "ViewAxis",
@@ -208,6 +211,21 @@ class Choose:
 
 
 @dataclass(frozen=True, slots=True)
+class LeavableBlock:
+    """The body, which may be left early: a helper that returns where it does not end."""
+
+    name: str
+    body: tuple[ProcedureStmt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveBlock:
+    """Continue behind the enclosing block of this name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class LeaveLoop:
     """End the innermost loop."""
 
@@ -247,6 +265,8 @@ ProcedureStmt: TypeAlias = (
     | RangeLoop
     | EndlessLoop
     | Choose
+    | LeavableBlock
+    | LeaveBlock
     | LeaveLoop
     | NextIteration
     | ReturnNow
@@ -288,7 +308,15 @@ class ReturnedTuple:
     is_none: bool = False
 
 
-Returned: TypeAlias = ReturnedArray | ReturnedNumber | ReturnedTuple
+@dataclass(frozen=True, slots=True)
+class ReturnedOneOf:
+    """What one of several returns gives: its number is in a result of rank 0."""
+
+    which: str
+    items: tuple[Returned, ...]
+
+
+Returned: TypeAlias = ReturnedArray | ReturnedNumber | ReturnedTuple | ReturnedOneOf
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,8 @@ from loopwright.ir.procedure import (
     ComputeArray,
     DefineName,
     EndlessLoop,
+    LeavableBlock,
+    LeaveBlock,
     LeaveLoop,
     MultiplyMatrices,
     NextIteration,
@@ -26,6 +28,7 @@ from loopwright.ir.procedure import (
     Returned,
     ReturnedArray,
     ReturnedNumber,
+    ReturnedOneOf,
     ReturnedTuple,
     ReturnNow,
     SetElement,
@@ -105,6 +108,11 @@ def _lines(stmt: ProcedureStmt) -> Iterator[str]:
             if orelse:
                 yield "else:"
                 yield from _inside(orelse)
+        case LeavableBlock(name=name, body=body):
+            yield f"block {name}:"
+            yield from _inside(body)
+        case LeaveBlock(name=name):
+            yield f"leave {name}"
         case LeaveLoop():
             yield "leave"
         case NextIteration():
@@ -125,5 +133,7 @@ def _returned(returned: Returned) -> str:
             return f"{'python' if weak else 'number'} {name}"
         case ReturnedTuple(items=items, is_none=is_none):
             return "None" if is_none else f"({', '.join(map(_returned, items))})"
+        case ReturnedOneOf(which=which, items=items):
+            return f"by {which}: {' | '.join(map(_returned, items))}"
         case _:
             assert_never(returned)

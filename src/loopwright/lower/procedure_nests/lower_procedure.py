@@ -38,6 +38,8 @@ from loopwright.ir.procedure import (
     ComputeArray,
     DefineName,
     EndlessLoop,
+    LeavableBlock,
+    LeaveBlock,
     LeaveLoop,
     MultiplyMatrices,
     NextIteration,
@@ -112,7 +114,7 @@ def checks_of(procedure: Procedure) -> tuple[CheckThat, ...]:
 def _every(body: Sequence[ProcedureStmt]) -> Iterator[ProcedureStmt]:
     for stmt in body:
         yield stmt
-        if isinstance(stmt, RangeLoop | EndlessLoop):
+        if isinstance(stmt, RangeLoop | EndlessLoop | LeavableBlock):
             yield from _every(stmt.body)
         elif isinstance(stmt, Choose):
             yield from _every(stmt.body)
@@ -212,6 +214,10 @@ class _Lowering:
             case Choose(cond=cond, body=body, orelse=orelse):
                 other = self.block(orelse, ends) if orelse else None
                 return If(self.value(cond), self.block(body, ends), other)
+            case LeavableBlock(name=name, body=body):
+                return _scope(name, self.block(body, ends))
+            case LeaveBlock(name=name):
+                return Leave(name)
             case LeaveLoop():
                 return Leave(ends.loop)
             case NextIteration():

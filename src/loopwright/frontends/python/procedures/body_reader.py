@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Protocol
 
 from loopwright.diagnostics import Collector
 from loopwright.frontends.constant_folding import negated
@@ -38,14 +39,18 @@ from loopwright.ir.procedure import (
     LeaveLoop,
     NextIteration,
     ProcedureStmt,
-    ReturnNow,
 )
 
-__all__ = ["RETURNED", "BodyReader"]
+__all__ = ["BodyReader"]
 
-RETURNED = "return"  # the name under which a function's environment has its result
 _MOST_PASSES = 8
-_MOST_COPIED = 400
+
+
+class Returns(Protocol):
+    """What takes the values that a function returns."""
+
+    def add(self, value: AnyValue) -> None:
+        """Store a value, and leave the function."""
 
 
 class BodyReader:
@@ -56,16 +61,14 @@ class BodyReader:
         build: Building,
         values: ValueReader,
         faults: Collector,
-        return_early: Callable[[AnyValue], None] | None,
+        returns: Returns,
     ) -> None:
         self._build = build
         self._values = values
         self._faults = faults
-        # Stores the result of a return inside a loop; None: a function that is inlined.
-        self._return_early = return_early
+        self._returns = returns
         self._loops: list[LoopNames] = []
         self._body: Sequence[ast.stmt] = ()  # of the function
-        self._copied = 0  # statements that are read once more, behind branches that may return
         self._types: dict[int, tuple[dict[str, PyType], frozenset[str]]] = {}
 
     @property
@@ -73,41 +76,15 @@ class BodyReader:
         """What each name is where reading is."""
         return self._values.env
 
-    def function(self, body: Sequence[ast.stmt]) -> AnyValue:
-        """Read a whole body; its result."""
+    def function(self, body: Sequence[ast.stmt]) -> None:
+        """Read a whole body."""
         self._body = body
-        if any(map(_returns, body)) and not isinstance(body[-1], ast.Return):
-            body = [*body, ast.copy_location(ast.Return(None), body[-1])]
         if self.block(body):
-            self.env[RETURNED] = StaticValue(None)
-        return self.env.get(RETURNED, StaticValue(None))
+            self._returns.add(StaticValue(None))
 
     def block(self, body: Sequence[ast.stmt]) -> bool:
         """Read statements; whether control goes on behind them."""
-        for place, stmt in enumerate(body):
-            rest = body[place + 1 :]
-            if isinstance(stmt, ast.If) and not self._loops and _returns(stmt) and rest:
-                longer = self._with_rest(stmt, rest)
-                return longer is not None and self._statement(longer)
-            if not self._statement(stmt):
-                return False
-        return True
-
-    def _with_rest(self, stmt: ast.If, rest: Sequence[ast.stmt]) -> ast.stmt | None:
-        """A condition that holds what stands behind it, in each branch that goes there.
-
-        None where that was reported as too much: a copy is read for every such branch.
-        """
-        sides = [list(side) if _ends(side) else [*side, *rest] for side in (stmt.body, stmt.orelse)]
-        if not any(map(_ends, (stmt.body, stmt.orelse))):
-            before, self._copied = self._copied, self._copied + len(rest)
-            if self._copied > _MOST_COPIED:
-                if before <= _MOST_COPIED:
-                    text = "too many branches return in some cases and go on in others"
-                    hint = "assign the result in the branches, and return it at the end"
-                    self._values.report(Refusal("LW128", text, hint=hint), stmt)
-                return None
-        return ast.copy_location(ast.If(stmt.test, *sides), stmt)
+        return all(map(self._statement, body))
 
     def _statement(self, stmt: ast.stmt) -> bool:
         values, build = self._values, self._build
@@ -267,11 +244,12 @@ class BodyReader:
                 goes_on = self.block(inner)
             sides.append((body, values.env, goes_on))
         ends = [(body, env) for body, env, goes_on in sides if goes_on]
-        if not ends and not self._loops:  # both return
-            ends = [(body, _result_only(env)) for body, env, _ in sides if RETURNED in env]
         build.span = values.span(stmt)
         found, cells = join_branches(build, ends, before)
         build.emit(Choose(cond, *(tuple(body) for body, _, _ in sides)))
+        for holds, (_, _, goes_on) in zip((negated(cond), cond), sides, strict=True):
+            if not goes_on:
+                build.ranges.facts += nonnegative_parts(holds)
         values.env = found
         for name, (cell, weak) in cells.items():
             found[name] = PyValue(build.define(name, build.load(cell)), weak)
@@ -281,13 +259,7 @@ class BodyReader:
         value: AnyValue = StaticValue(None)
         if node is not None:
             value = self._named("result", self._values.value(node))
-        if not self._loops:
-            self.env[RETURNED] = value
-            return False
-        if self._return_early is None:
-            raise Refusal("LW128", "a helper returns inside of a loop", hint="return after it")
-        self._return_early(value)
-        self._build.emit(ReturnNow())
+        self._returns.add(value)
         return False
 
     def _raise(self, node: ast.expr) -> None:
@@ -385,25 +357,6 @@ class BodyReader:
 def _is_left(loop: ast.For | ast.While) -> bool:
     """Whether iterations of a loop may end early."""
     return any(isinstance(node, ast.Break | ast.Continue) for node in ast.walk(loop))
-
-
-def _ends(body: Sequence[ast.stmt]) -> bool:
-    """Whether nothing behind these statements is reached."""
-    match list(body):
-        case [*_, ast.Return() | ast.Raise()]:
-            return True
-        case [*_, ast.If(body=inner, orelse=orelse)]:
-            return _ends(inner) and _ends(orelse)
-    return False
-
-
-def _returns(stmt: ast.stmt) -> bool:
-    """Whether a statement holds a return."""
-    return any(isinstance(node, ast.Return) for node in ast.walk(stmt))
-
-
-def _result_only(env: Env) -> Env:
-    return {RETURNED: env[RETURNED]}
 
 
 def _constant_text(node: ast.expr) -> str:

@@ -25,8 +25,10 @@ from loopwright.ir.procedure import (
     CheckThat,
     ComputeArray,
     DefineName,
+    LeaveBlock,
     ProcedureArray,
     ProcedureStmt,
+    ReturnNow,
     SetElement,
     ViewAxis,
 )
@@ -48,12 +50,14 @@ class Building:
         self.arrays: dict[str, ProcedureArray] = {}  # all memory, by name
         self.gapped: set[str] = set()  # arguments with gaps between elements
         self.written: set[str] = set()  # arrays written in place so far
+        self.is_certain = True  # whether no statement so far may have left the function or a helper
         self.span: Span | None = None  # of the statement being read
 
     # -- statements -------------------------------------------------------------------------------
 
     def emit(self, stmt: ProcedureStmt) -> None:
         self.blocks[-1].append(stmt)
+        self.is_certain = self.is_certain and not isinstance(stmt, ReturnNow | LeaveBlock)
 
     @contextmanager
     def block(self) -> Iterator[list[ProcedureStmt]]:
@@ -61,9 +65,12 @@ class Building:
         body: list[ProcedureStmt] = []
         self.blocks.append(body)
         count = len(self.ranges.facts)
-        yield body
-        del self.ranges.facts[count:]
-        self.blocks.pop()
+        depth = len(self.blocks)
+        try:
+            yield body
+        finally:
+            del self.ranges.facts[count:]
+            del self.blocks[depth - 1 :]
 
     def define(self, wish: str, value: Expr) -> Expr:
         """A name for a value that memory does not change any more."""
@@ -192,7 +199,7 @@ class Building:
     def check(self, cond: Expr, exception: str, text: str, values: tuple[Expr, ...] = ()) -> None:
         """Where a condition is false, end with an exception."""
         assert self.span is not None
-        is_outer = len(self.blocks) == 1
+        is_outer = len(self.blocks) == 1 and self.is_certain
         may_demand = is_outer or (self.variant.trusting and not isinstance(cond, Const))
         if self.is_entry(cond) and may_demand:
             self.demand(cond)  # Python runs such calls, and raises

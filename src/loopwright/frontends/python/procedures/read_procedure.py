@@ -24,12 +24,12 @@ from loopwright.frontends.python.procedures.abstract_values import (
 from loopwright.frontends.python.procedures.body_reader import BodyReader
 from loopwright.frontends.python.procedures.building import Building
 from loopwright.frontends.python.procedures.call_arguments import CallArguments
-from loopwright.frontends.python.procedures.joins import Wider
+from loopwright.frontends.python.procedures.helper_returns import HelperReturns, WiderReturn
 from loopwright.frontends.python.procedures.prelude import PRELUDE
 from loopwright.frontends.python.procedures.returned_values import ReturnedValues
 from loopwright.frontends.python.procedures.value_reader import ValueReader
 from loopwright.frontends.python.procedures.variant import Variant
-from loopwright.frontends.python.python_values import PyValue, constant
+from loopwright.frontends.python.python_values import PyType, PyValue, constant
 from loopwright.frontends.refusal import Refusal, Reported
 from loopwright.ir.dtypes import BOOL, DTYPES, INT64
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Var
@@ -83,15 +83,9 @@ class _Reading:
             except Refusal as refusal:
                 values.report(refusal, name)
                 values.env[name.arg] = Unknown("")
-        body = BodyReader(self._build, values, self._faults, self._results.early)
-        result = self._read_body(body, source)
+        BodyReader(self._build, values, self._faults, self._results).function(source.definition.body)
         self._faults.raise_if_any()
-        try:
-            returned = self._results.final(result)
-        except Refusal as refusal:
-            values.report(refusal, source.definition.body[-1])
-            self._faults.raise_if_any()
-        build = self._build
+        build, returned = self._build, self._results.final()
         statements = self._results.without_results(tuple(build.blocks[0]))
         return Procedure(
             build.names.fresh(source.definition.name),
@@ -104,12 +98,6 @@ class _Reading:
             self._results.views(),
             (*captures.items(), *self._helper_captures.items()),
         )
-
-    def _read_body(self, body: BodyReader, source: FunctionSource) -> AnyValue:
-        try:
-            return body.function(source.definition.body)
-        except Wider:  # a name of an outer loop, used where no loop can hand it on
-            raise AssertionError("a loop's name leaves the loop") from None
 
     def _reader(
         self, function: FunctionType, source: FunctionSource
@@ -182,14 +170,15 @@ class _Reading:
             raise Refusal("LW195", "too many helpers call each other")
         source = read_source(function)
         values, captures = self._reader(function, source)
-        values.env.update(_bound(function, given))
+        bound = _bound(function, given)
+        count = len(self._faults)
         self._calls.append(function)
         self._names.append(given.name)
-        body = BodyReader(self._build, values, self._faults, None)
-        count = len(self._faults)
-        result = body.function(source.definition.body)
-        self._calls.pop()
-        self._names.pop()
+        try:
+            result = self._inlined(values, source.definition.body, bound)
+        finally:
+            self._calls.pop()
+            self._names.pop()
         if function in _PRELUDE_FUNCTIONS:  # they read names of ours, which do not change
             captures = Captures(function)
         # Names that the helper reads, as the function that is compiled finds them.
@@ -197,9 +186,26 @@ class _Reading:
         self._helper_captures |= {f"{prefix}.{name}": v for name, v in captures.items()}
         if len(self._faults) > count:
             raise Reported
-        if isinstance(result, Unknown):
-            raise Refusal("LW195", f"the result of '{given.name}' {result.why}")
         return result
+
+    def _inlined(
+        self, values: ValueReader, body: Sequence[ast.stmt], bound: dict[str, AnyValue]
+    ) -> AnyValue:
+        """The result of statements that are read here, with the values of their parameters."""
+        build = self._build
+        start, written = len(build.blocks[-1]), set(build.written)
+        types: dict[int, PyType] = {}
+        while True:
+            values.env = dict(bound)
+            returns = HelperReturns(build, types)
+            try:
+                BodyReader(build, values, self._faults, returns).function(body)
+            except WiderReturn as wider:
+                types = wider.types
+                del build.blocks[-1][start:]
+                build.written = set(written)
+            else:
+                return returns.result()
 
 
 def _bound(function: FunctionType, given: CallArguments) -> dict[str, AnyValue]:

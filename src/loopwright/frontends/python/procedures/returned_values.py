@@ -14,6 +14,7 @@ from loopwright.frontends.python.procedures.abstract_values import (
 from loopwright.frontends.python.procedures.building import Building
 from loopwright.frontends.python.python_values import PyValue
 from loopwright.frontends.refusal import Refusal, Reported
+from loopwright.ir.dtypes import INT64, DType
 from loopwright.ir.expr import Const, Expr
 from loopwright.ir.procedure import (
     AllocateArray,
@@ -21,13 +22,17 @@ from loopwright.ir.procedure import (
     ArrayView,
     Choose,
     EndlessLoop,
+    LeavableBlock,
     ProcedureArray,
     ProcedureStmt,
     RangeLoop,
     Returned,
     ReturnedArray,
     ReturnedNumber,
+    ReturnedOneOf,
     ReturnedTuple,
+    ReturnNow,
+    SetElement,
 )
 
 __all__ = ["ReturnedValues"]
@@ -40,25 +45,32 @@ class ReturnedValues:
         self._build = build
         self._views: dict[str, ArrayView] = {}
         self._kept: dict[str, None] = {}  # local arrays that are results
-        self._early: Returned | None = None
-        self._cells: list[str] = []  # numbers of the result, in order
+        self._ways: list[Returned] = []  # what the returns give, each once
+        self._which = ""  # the number of the return that was reached
+        self._cells: dict[tuple[int, DType], str] = {}  # numbers, by place in the result and type
         self._next = 0
 
-    def early(self, value: AnyValue) -> None:
-        """Store the result of a return inside of a loop."""
+    def add(self, value: AnyValue) -> None:
+        """Store the result of a return."""
+        build = self._build
         found = self._structure(value)
-        if self._early is not None and self._early != found:
-            text = "returns give different things"
-            raise Refusal("LW128", text, hint="numbers of one type in every return")
-        self._early = found
+        if found not in self._ways:
+            self._ways.append(found)
+        if not self._which:
+            self._which = build.names.fresh("way")
+            build.arrays[self._which] = ProcedureArray(self._which, INT64, ())
+        build.set(self._which, Const(self._ways.index(found)))
+        if len(build.blocks) > 1:
+            build.emit(ReturnNow())
 
-    def final(self, value: AnyValue) -> Returned:
-        """Store the result of the end of the function."""
-        found = self._structure(value)
-        if self._early is not None and self._early != found:
-            text = "returns give different things"
-            raise Refusal("LW128", text, hint="numbers of one type in every return")
-        return found
+    def final(self) -> Returned:
+        """What the function returns."""
+        if not self._ways:  # it always raises
+            return ReturnedTuple((), is_none=True)
+        if len(self._ways) == 1:
+            return self._ways[0]
+        self._kept[self._which] = None
+        return ReturnedOneOf(self._which, tuple(self._ways))
 
     def arrays(self) -> tuple[ProcedureArray, ...]:
         """Arguments, then results."""
@@ -78,7 +90,9 @@ class ReturnedValues:
             match stmt:
                 case AllocateArray(array=array) if array.name in self._kept:
                     continue
-                case RangeLoop() | EndlessLoop():
+                case SetElement(array=name) if name == self._which and name not in self._kept:
+                    continue
+                case RangeLoop() | EndlessLoop() | LeavableBlock():
                     found.append(replace(stmt, body=self.without_results(stmt.body)))
                 case Choose(cond=cond, body=inner, orelse=orelse):
                     both = self.without_results(inner), self.without_results(orelse)
@@ -111,15 +125,14 @@ class ReturnedValues:
 
     def _number(self, value: PyValue) -> ReturnedNumber:
         build = self._build
-        if self._next == len(self._cells):
+        place = self._next, value.dtype
+        self._next += 1
+        if place not in self._cells:
             name = build.names.fresh("result")
             build.arrays[name] = ProcedureArray(name, value.dtype, ())
             self._kept[name] = None
-            self._cells.append(name)
-        cell = self._cells[self._next]
-        self._next += 1
-        if build.arrays[cell].dtype != value.dtype:
-            raise Refusal("LW128", "returns give numbers of different types")
+            self._cells[place] = name
+        cell = self._cells[place]
         build.set(cell, value.expr)
         return ReturnedNumber(cell, value.weak)
 
