@@ -48,6 +48,9 @@ class Building:
         self.guards: dict[Expr, None] = {}
         self.blocks: list[list[ProcedureStmt]] = [[]]
         self.arrays: dict[str, ProcedureArray] = {}  # all memory, by name
+        # Arrays with room for more than an array has, and the views of them that are that array.
+        self.roomy: dict[str, ArrayView] = {}
+        self.most: dict[str, tuple[Expr, ...]] = {}  # bounds of its extents that entry knows
         self.gapped: set[str] = set()  # arguments with gaps between elements
         self.written: set[str] = set()  # arrays written in place so far
         self.is_certain = True  # whether no statement so far may have left the function or a helper
@@ -126,6 +129,7 @@ class Building:
         most = tuple(map(self._bound, shape))
         array = ProcedureArray(self.names.fresh(wish), dtype, shape, order=order)
         self.arrays[array.name] = array
+        self.most[array.name] = most
         self.emit(AllocateArray(array, most))
         return memory_value(whole_view(array.name, dtype, shape), order)
 

@@ -59,7 +59,11 @@ def _compressed(build: Building, value: MaskedValue) -> ArrayValue:
     count = _each_chosen(build, mask, keep)
     if isinstance(count, Var):
         build.ranges.set(count.name, Const(0), most)
-    return build.bind(found.view.base, (Const(0),), (ViewAxis(count, ((0, Const(1)),)),), "chosen")
+    axes = (ViewAxis(count, ((0, Const(1)),)),)
+    chosen = build.bind(found.view.base, (Const(0),), axes, "chosen")
+    assert chosen.view is not None
+    build.roomy[found.view.base] = chosen.view
+    return chosen
 
 
 def scatter(build: Building, array: ArrayValue, mask: ArrayValue, value: ArrayValue) -> None:

@@ -83,7 +83,9 @@ class _Reading:
             except Refusal as refusal:
                 values.report(refusal, name)
                 values.env[name.arg] = Unknown("")
-        BodyReader(self._build, values, self._faults, self._results).function(source.definition.body)
+        BodyReader(self._build, values, self._faults, self._results).function(
+            source.definition.body
+        )
         self._faults.raise_if_any()
         build, returned = self._build, self._results.final()
         statements = self._results.without_results(tuple(build.blocks[0]))
@@ -96,6 +98,7 @@ class _Reading:
             statements,
             returned,
             self._results.views(),
+            self._results.late,
             (*captures.items(), *self._helper_captures.items()),
         )
 
