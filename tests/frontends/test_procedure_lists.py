@@ -1,10 +1,14 @@
 """Lists in whole NumPy functions: sequences where a tuple may stand too, refused elsewhere."""
 
+from types import FunctionType
+
 import numpy as np
 import pytest
 
 import loopwright as lw
 from frontends.kernels import define
+from loopwright.frontends.python.fingerprint import argument_types
+from loopwright.frontends.python.procedures.read_procedure import read_procedure
 
 A = np.arange(6.0).reshape(2, 3)
 
@@ -53,6 +57,8 @@ def test_a_list_is_a_sequence(body: str) -> None:
 )
 def test_what_only_a_list_can_do_is_refused(lines: list[str], message: str) -> None:
     text = "\n    ".join(["def f(a):", *lines])
+    function = define(f"{text}\n", file="f.py")
+    assert isinstance(function, FunctionType)
     with pytest.raises(lw.SourceError) as caught:
-        lw.jit(define(f"{text}\n", file="f.py"))(A)
+        read_procedure(function, argument_types((A,)))
     assert str(caught.value) == message

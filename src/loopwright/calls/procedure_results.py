@@ -10,6 +10,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from loopwright.calls.entry_values import EntryValues
+from loopwright.ir.expr import Expr
 from loopwright.ir.procedure import (
     ArrayRole,
     ArrayView,
@@ -22,6 +23,7 @@ from loopwright.ir.procedure import (
     ReturnedPart,
     ReturnedTuple,
 )
+from loopwright.ir.visit import names
 from loopwright.runtime.array_arguments import Array
 
 __all__ = ["ResultLayout"]
@@ -34,11 +36,12 @@ class ResultLayout:
     """What calls with the same shapes and integers return."""
 
     def __init__(self, procedure: Procedure, values: EntryValues) -> None:
-        self._procedure, self._integer = procedure, values.integer
+        self._procedure, self._values, self._integer = procedure, values, values.integer
         results = [a for a in procedure.arrays if a.role is ArrayRole.RESULT]
         self.makers = {array.name: self._maker(array) for array in results}  # of fresh arrays
         names = [p.name for p in procedure.parameters] + [array.name for array in results]
         self._places = {name: k for k, name in enumerate(names)}
+        self._late = {name: self._places[cell] for name, cell in procedure.late}
         self._views = {view.name: view for view in procedure.views}
         self.finish = self._finish(procedure.returned)  # gives the result, from the memory
 
@@ -53,8 +56,11 @@ class ResultLayout:
 
     def _finish(self, returned: Returned) -> Finish:
         match returned:
-            case ReturnedArray(name=name) if name in self._views:
-                return self._view(self._views[name])
+            case ReturnedArray(name=name, trims=trims) if name in self._views:
+                view = self._views[name]
+                if _names(view) & self._late.keys():
+                    return self._late_view(view, trims)
+                return self._view(view, self._integer)
             case ReturnedArray(name=name):
                 place = self._places[name]
                 return lambda memory: memory[place]
@@ -77,11 +83,22 @@ class ResultLayout:
             case _:
                 assert_never(returned)
 
-    def _view(self, view: ArrayView) -> Finish:
+    def _late_view(self, view: ArrayView, trims: bool) -> Finish:
+        """A view of sizes that the call has found out."""
+        base = self._places[view.base]
+
+        def finish(memory: Memory) -> Any:
+            late = {name: int(memory[place]) for name, place in self._late.items()}
+            found = self._view(view, EntryValues({**self._values.integers, **late}).integer)(memory)
+            return _trimmed(memory[base], found) if trims else found
+
+        return finish
+
+    def _view(self, view: ArrayView, integer: Callable[[Expr], int]) -> Finish:
         place = self._places[view.base]
-        start = tuple(map(self._integer, view.start))
-        shape = tuple(max(0, self._integer(axis.extent)) for axis in view.axes)
-        steps = [[(d, self._integer(step)) for d, step in axis.steps] for axis in view.axes]
+        start = tuple(map(integer, view.start))
+        shape = tuple(max(0, integer(axis.extent)) for axis in view.axes)
+        steps = [[(d, integer(step)) for d, step in axis.steps] for axis in view.axes]
         plain = _plain_slices(start, shape, steps)
         if plain is not None:
             index, back, new = plain
@@ -114,3 +131,17 @@ def _plain_slices(
     kept = sorted(used)
     new = tuple(slice(None) if axis else None for axis in steps)
     return (*index, ...), tuple(kept.index(d) for d in used), new
+
+
+def _names(view: ArrayView) -> set[str]:
+    """The variables of a view."""
+    steps = (step for axis in view.axes for _, step in axis.steps)
+    return set().union(*map(names, (*view.start, *view.shape, *steps)))
+
+
+def _trimmed(room: Array, found: Array) -> Array:
+    """The array that the first elements of a room are, without the memory behind them."""
+    if room.flags.c_contiguous and room.shape[1:] == found.shape[1:]:
+        room.resize(found.shape, refcheck=False)
+        return room
+    return found.copy("K")

@@ -107,8 +107,12 @@ def _check(procedure: Procedure) -> None:
     for array in procedure.arrays:
         known = known.with_array(array.name, array.dtype, array.rank)
     _block(procedure.body, known)
+    late = dict.fromkeys((name for name, _ in procedure.late), INT64)
+    for _, cell in procedure.late:
+        if known.array(cell) != (INT64, 0):
+            raise InvalidExpr(None, f"{cell} holds no integer")
     for view in procedure.views:
-        _view(view, known)
+        _view(view, replace(known, variables={**known.variables, **late}))
 
 
 def _block(body: Sequence[ProcedureStmt], known: _Known) -> None:

@@ -100,27 +100,10 @@ def interpret_procedure(
             else:
                 run.allocate(array)
         run.block(procedure.body)
-        for view in procedure.views:
-            run.bind(view)
-        return _returned(procedure.returned, run.arrays, arguments)
-
-
-def _returned(what: Returned, arrays: Mapping[str, Array], arguments: Mapping[str, Any]) -> Any:
-    match what:
-        case ReturnedArray(name=name):
-            return arguments.get(name, arrays.get(name))
-        case ReturnedNumber(name=name, weak=weak):
-            return arrays[name].item() if weak else arrays[name][()]
-        case ReturnedTuple(items=items, is_none=is_none):
-            if is_none:
-                return None
-            return tuple(_returned(item, arrays, arguments) for item in items)
-        case ReturnedPart(item=item, part=part):
-            return getattr(_returned(item, arrays, arguments), part)
-        case ReturnedOneOf(which=which, items=items):
-            return _returned(items[int(arrays[which][()])], arrays, arguments)
-        case _:
-            assert_never(what)
+        for name, cell in procedure.late:
+            run.variables[name] = run.arrays[cell][()]
+        run.views = {view.name: view for view in procedure.views}
+        return run.returned(procedure.returned, arguments)
 
 
 class _Run:
@@ -129,6 +112,27 @@ class _Run:
     def __init__(self, integers: Mapping[str, int], arrays: dict[str, Array]) -> None:
         self.variables: dict[str, Any] = {name: np.int64(x) for name, x in integers.items()}
         self.arrays = arrays  # and views
+        self.views: dict[str, ArrayView] = {}  # that may be returned
+
+    def returned(self, what: Returned, arguments: Mapping[str, Any]) -> Any:
+        match what:
+            case ReturnedArray(name=name, trims=trims):
+                if name in self.views:
+                    self.bind(self.views[name])
+                found = arguments.get(name, self.arrays.get(name))
+                return found.copy("K") if trims else found
+            case ReturnedNumber(name=name, weak=weak):
+                return self.arrays[name].item() if weak else self.arrays[name][()]
+            case ReturnedTuple(items=items, is_none=is_none):
+                if is_none:
+                    return None
+                return tuple(self.returned(item, arguments) for item in items)
+            case ReturnedPart(item=item, part=part):
+                return getattr(self.returned(item, arguments), part)
+            case ReturnedOneOf(which=which, items=items):
+                return self.returned(items[int(self.arrays[which][()])], arguments)
+            case _:
+                assert_never(what)
 
     # -- statements -------------------------------------------------------------------------------
 

@@ -288,9 +288,10 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class ReturnedArray:
-    """An argument itself, a result, or a view whose start and extents are known at entry."""
+    """An argument itself, a result, or a view: of sizes that are known at entry, or late."""
 
     name: str
+    trims: bool = False  # what the view leaves out of its result is given back
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,7 +340,8 @@ class Procedure:
     guards: tuple[Expr, ...]  # over sizes and integers; a call that breaks one is for Python
     body: tuple[ProcedureStmt, ...]
     returned: Returned
-    views: tuple[ArrayView, ...] = ()  # that are returned, over names known at entry
+    views: tuple[ArrayView, ...] = ()  # that are returned, over names known at entry or late
+    late: tuple[tuple[str, str], ...] = ()  # integers of views, results of rank 0 that have them
     captured: tuple[tuple[str, object], ...] = ()  # outer names that count, the values they had
 
     def array(self, name: str) -> ProcedureArray:

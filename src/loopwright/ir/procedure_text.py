@@ -46,6 +46,7 @@ def procedure_text(procedure: Procedure) -> str:
     lines += [f"{array.role.value} {_array(array)}" for array in procedure.arrays]
     lines += [f"guard {expr_text(guard)}" for guard in procedure.guards]
     lines += _block(procedure.body)
+    lines += [f"late {name} = {cell}" for name, cell in procedure.late]
     lines += [f"view {_view(view)}" for view in procedure.views]
     lines.append(f"return {_returned(procedure.returned)}")
     return "\n".join(lines)

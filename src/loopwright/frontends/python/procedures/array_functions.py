@@ -18,7 +18,6 @@ from loopwright.frontends.python.procedures.abstract_values import (
 from loopwright.frontends.python.procedures.array_operations import (
     Elementwise,
     Operand,
-    broadcast_shapes,
     converted,
     plain,
 )
@@ -386,7 +385,14 @@ class ArrayFunctions:
         if any(part.rank != rank for part in parts) or not -rank <= axis < rank:
             raise Refusal("LW111", f"'{given.name}' takes arrays of one rank")
         axis %= rank
-        rest = broadcast_shapes(build, [(*p.shape[:axis], *p.shape[axis + 1 :]) for p in parts])
+        rests = [(*p.shape[:axis], *p.shape[axis + 1 :]) for p in parts]
+        for extents in zip(*rests, strict=True):
+            for extent in extents[1:]:
+                if not build.equal(extents[0], extent):
+                    text = "arrays to join have extents {0} and {1} along another axis"
+                    cond = extents[0].equals(extent)
+                    build.check(cond, "ValueError", text, (extents[0], extent))
+        rest = rests[0]
         dtype = dtype_argument(
             StaticValue(np.result_type(*(p.dtype.numpy for p in parts))), FLOAT64
         )

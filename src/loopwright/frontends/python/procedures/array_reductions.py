@@ -19,8 +19,8 @@ from loopwright.frontends.python.procedures.abstract_values import (
 from loopwright.frontends.python.procedures.array_operations import (
     Elementwise,
     Operand,
-    broadcast_shapes,
     converted,
+    fitted,
     plain,
 )
 from loopwright.frontends.python.procedures.building import Building
@@ -165,10 +165,10 @@ class Reductions:
         mask: ArrayValue | None = None
         if where is not None:
             test = self._elementwise.apply(lambda x: PyValue(truth(x)), where)
-            shape = test.shape if isinstance(test, ArrayValue) else ()
-            if broadcast_shapes(self._build, [held.shape, shape]) != held.shape:
+            mask = test if isinstance(test, ArrayValue) else ArrayValue(plain(test).expr, ())
+            if mask.rank > held.rank:
                 raise Refusal("LW182", "where= has more elements than the array")
-            mask = ArrayValue(plain(test).expr, shape)
+            mask = fitted(self._build, held.shape, mask)
         if isinstance(initial, StaticValue):
             raise Refusal("LW124", "initial=None is not compiled")
         return held, _Options(axis, _flag(keep), initial, mask), dtype

@@ -11,7 +11,7 @@ from loopwright.frontends.python.procedures.abstract_values import (
     ArrayValue,
     one_step,
 )
-from loopwright.frontends.python.procedures.array_operations import broadcast_shapes
+from loopwright.frontends.python.procedures.array_operations import fitted
 from loopwright.frontends.python.procedures.building import Building
 from loopwright.frontends.python.procedures.call_arguments import (
     CallArguments,
@@ -172,7 +172,8 @@ class ArrayViews:
         wanted = shape_argument(self._build, shape)
         if len(wanted) < held.rank:
             raise Refusal("LW182", "the array has more dimensions than its shape")
-        broadcast_shapes(self._build, [wanted, held.shape])
+        held = fitted(self._build, wanted, held)
+        assert held.view is not None
         axes = [ViewAxis(extent, ()) for extent in wanted[: len(wanted) - held.rank]]
         for axis, extent in zip(held.view.axes, wanted[len(wanted) - held.rank :], strict=True):
             axes.append(ViewAxis(extent, () if axis.extent == Const(1) else axis.steps))

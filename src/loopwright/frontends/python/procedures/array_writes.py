@@ -15,7 +15,7 @@ from loopwright.frontends.python.procedures.abstract_values import (
 from loopwright.frontends.python.procedures.array_operations import (
     Elementwise,
     Operand,
-    broadcast_shapes,
+    fitted,
     plain,
     require_fit,
 )
@@ -27,6 +27,7 @@ from loopwright.frontends.python.procedures.index_arrays import (
     element_at,
     has_index_arrays,
 )
+from loopwright.frontends.python.procedures.masks import scatter, solid
 from loopwright.frontends.python.procedures.subscripts import Item, Subscripts, require_mask
 from loopwright.frontends.python.python_values import PyValue, convert
 from loopwright.frontends.refusal import Refusal
@@ -78,8 +79,7 @@ class ArrayWrites:
         assert target.view is not None
         self._require_writable(target)
         if isinstance(value, ArrayValue):
-            self._require_fit(target, value)
-            value = self._fitted(target, value)
+            value = fitted(self._build, target.shape, self._without_ones(target, value))
         is_single = isinstance(value, PyValue)
         expr = self._number(plain(value), target.dtype, is_single=is_single)
         self._note(target.view.base)
@@ -135,8 +135,7 @@ class ArrayWrites:
         if not isinstance(value, ArrayValue):
             raise Refusal("LW115", "this is neither an array nor a number", found=str(value))
         box = ArrayValue(value.expr, shape)
-        self._require_fit(box, value)
-        value = self._fitted(box, value)
+        value = fitted(self._build, shape, self._without_ones(box, value))
         assert array.view is not None
         if value.view is not None and value.view.base == array.view.base:
             return self._build.copy(value)
@@ -187,17 +186,7 @@ class ArrayWrites:
             raise Refusal("LW189", text, hint="write a copy: x = np.reshape(a, ...).copy()")
         self._build.written.add(base)
 
-    def _require_fit(self, target: ArrayValue, value: ArrayValue) -> None:
-        """The value broadcasts to the target, and makes it no larger."""
-        shape = value.shape[max(0, value.rank - target.rank) :]
-        broadcast_shapes(self._build, [target.shape, shape])
-        for k in range(1, len(shape) + 1):
-            if target.shape[-k] == Const(1) and shape[-k] != Const(1):
-                text = "could not broadcast input array of extent {0} into extent 1"
-                cond = Binary("eq", shape[-k], Const(1))
-                self._build.check(cond, "ValueError", text, (shape[-k],))
-
-    def _fitted(self, target: ArrayValue, value: ArrayValue) -> ArrayValue:
+    def _without_ones(self, target: ArrayValue, value: ArrayValue) -> ArrayValue:
         """The value without leading axes of extent 1 that the target lacks."""
         if value.rank <= target.rank:
             return value
@@ -246,16 +235,29 @@ class ArrayWrites:
                 return mask
         return None
 
+    def masked_update(self, array: ArrayValue, mask: ArrayValue, value: AnyValue) -> None:
+        """`array[mask] op= ...`, of which `value` is the result; NumPy casts it within one kind."""
+        found = value.array if isinstance(value, MaskedValue) else value
+        self._require_cast(plain(found).dtype, array.dtype)
+        self._masked(array, mask, value)
+
     def _masked(self, array: ArrayValue, mask: ArrayValue, value: AnyValue) -> None:
-        """`array[mask] = number`: every element is written, those outside with what they are."""
-        if isinstance(value, MaskedValue):
-            if value.mask.expr != mask.expr or value.mask.shape != mask.shape:
-                raise Refusal("LW181", "the masks of both sides differ", hint="name the mask")
-            value = value.array
-        elif isinstance(value, ArrayValue) and value.rank:
-            hint = "np.where(mask, value, array)"
-            raise Refusal("LW181", "writing an array by a mask is not compiled yet", hint=hint)
+        """`array[mask] = value`; of a number, and of elements by the same mask, all at once."""
         require_mask(self._build, array, mask)
+        if isinstance(value, MaskedValue):
+            is_same = value.mask.expr == mask.expr and value.mask.shape == mask.shape
+            value = value.array if is_same else solid(self._build, value)
+            is_whole = is_same
+        else:
+            is_whole = not (isinstance(value, ArrayValue) and value.rank)
+        if not is_whole:
+            assert array.view is not None
+            assert isinstance(value, ArrayValue)
+            number = self._number(plain(value), array.dtype, is_single=False)
+            self._note(array.view.base)
+            vector = value if number is value.expr else ArrayValue(number, value.shape)
+            scatter(self._build, array, mask, vector)
+            return
         is_single = isinstance(value, PyValue)
         number = self._number(plain(value), array.dtype, is_single=is_single)
         assert isinstance(array.expr, Load)

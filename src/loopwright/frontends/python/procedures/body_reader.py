@@ -38,7 +38,7 @@ from loopwright.frontends.python.python_grammar import STATEMENTS
 from loopwright.frontends.python.python_values import PyType, PyValue
 from loopwright.frontends.refusal import Refusal, Reported
 from loopwright.ir.dtypes import BOOL
-from loopwright.ir.expr import Binary, Const, Load, Select
+from loopwright.ir.expr import Binary, Const, Load
 from loopwright.ir.procedure import (
     ArrayRole,
     Choose,
@@ -265,20 +265,16 @@ class BodyReader:
             other = values.value(stmt.value)
             values.writes.element(base, index, plain(values.operate(op, own, other)), array.dtype)
             return
-        mask = values.writes.mask(array, items)
-        if mask is not None:
-            other = values.value(stmt.value)
-            found = plain(values.operate(op, array, other))
-            self._augment_array(
-                array, ArrayValue(Select(mask.expr, found.expr, array.expr), array.shape)
-            )
-            return
-        if has_index_arrays(items):
+        if has_index_arrays(items) and values.writes.mask(array, items) is None:
             values.writes.chosen(
                 array, items, lambda old: values.operate(op, old, values.value(stmt.value))
             )
             return
         view = values.subscripts.read(array, items)
+        if isinstance(view, MaskedValue):
+            found = values.operate(op, view, values.value(stmt.value))
+            values.writes.masked_update(array, view.mask, found)
+            return
         if not isinstance(view, ArrayValue) or view.view is None:
             raise Refusal("LW181", "this augmented assignment is not compiled yet")
         self._augment_array(view, values.operate(op, view, values.value(stmt.value)))

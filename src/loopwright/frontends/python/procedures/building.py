@@ -49,6 +49,9 @@ class Building:
         self.guards: dict[Expr, None] = {}
         self.blocks: list[list[ProcedureStmt]] = [[]]
         self.arrays: dict[str, ProcedureArray] = {}  # all memory, by name
+        # Arrays with room for more than an array has, and the views of them that are that array.
+        self.roomy: dict[str, ArrayView] = {}
+        self.most: dict[str, tuple[Expr, ...]] = {}  # bounds of its extents that entry knows
         self.gapped: set[str] = set()  # arguments with gaps between elements
         self.written: set[str] = set()  # arrays written in place so far
         self.read_only: set[str] = set()  # views that NumPy lets nobody write
@@ -134,6 +137,7 @@ class Building:
         most = tuple(map(self._bound, shape))
         array = ProcedureArray(self.names.fresh(wish), dtype, shape, order=order)
         self.arrays[array.name] = array
+        self.most[array.name] = most
         self.emit(AllocateArray(array, most))
         return memory_value(whole_view(array.name, dtype, shape), order)
 
@@ -229,7 +233,7 @@ class Building:
         if self.is_entry(gap):
             self.demand(gap.equals(0))
             return True
-        return self.holds(gap) and self.holds(Const(0) - gap)
+        return self.ranges.is_positive(gap) and self.ranges.is_positive(Const(0) - gap)
 
 
 def _name(value: ArrayValue) -> str:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from loopwright.frontends.python.procedures.abstract_values import ArrayValue, Slice
 from loopwright.frontends.python.procedures.array_operations import (
-    broadcast_shapes,
+    broadcast,
     result_order,
     strides_in_box,
 )
@@ -103,7 +103,8 @@ def choose_elements(
         raise Refusal("LW181", text, found=str(indices[0]), hint=hint)
     advanced = [k for k, x in enumerate(items) if isinstance(x, ArrayValue | PyValue)]
     is_together = advanced[-1] - advanced[0] == len(advanced) - 1
-    shape = broadcast_shapes(build, [index.shape for index in indices])
+    shape, together = broadcast(build, indices)
+    own_arrays = iter(together)
     before = advanced[0] if is_together else 0  # result axes in front of those of the arrays
     end = before + len(shape)
     result: list[Expr] = []
@@ -122,6 +123,8 @@ def choose_elements(
             entries.append((at, first, step))
             result.append(length)
         elif isinstance(item, ArrayValue):
+            item = next(own_arrays)
+            assert isinstance(item, ArrayValue)
             held = _own_memory(build, array, item)
             _check_all(build, held, extent, axis)
             entries.append((held, end))

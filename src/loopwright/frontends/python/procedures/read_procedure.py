@@ -123,6 +123,7 @@ class _Reading:
             statements,
             returned,
             self._results.views(),
+            self._results.late,
             tuple((name, _kept(x)) for name, x in self._outer_names(captures)),
         )
 
@@ -255,6 +256,10 @@ class _Reading:
             # Names that the helper reads, as the function that is compiled finds them.
             self._helper_captures |= {f"{path}{name}": v for name, v in captures.items()}
         if len(self._faults) > count:
+            if is_ours:  # whose text is no concern of the user's
+                first, *_ = self._faults.take_from(count)
+                text = f"'{given.name}' is not compiled for such arguments"
+                raise Refusal("LW124", text, found=first.message)
             raise Reported
         return result
 
