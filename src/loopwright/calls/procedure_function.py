@@ -237,6 +237,7 @@ class ProcedureFunction:
         lines = ["a whole function, its statements as loops in source order, on one thread"]
         if self.python_calls:
             lines.append(f"{self.python_calls} calls were left to Python")
+        lines += found.procedure.claims
         return "\n".join([*lines, procedure_text(found.procedure)])
 
     def inspect(self, stage: str, args: tuple[Any, ...], threads: int) -> str:

@@ -193,6 +193,7 @@ class RangeLoop:
     stop: Expr
     step: Expr
     body: tuple[ProcedureStmt, ...]
+    is_independent: bool = False  # proven: no iteration touches what another one writes
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,6 +343,7 @@ class Procedure:
     returned: Returned
     views: tuple[ArrayView, ...] = ()  # that are returned, over names known at entry or late
     late: tuple[tuple[str, str], ...] = ()  # integers of views, results of rank 0 that have them
+    claims: tuple[str, ...] = ()  # what is known of the loops that prange says are independent
     captured: tuple[tuple[str, object], ...] = ()  # outer names that count, the values they had
 
     def array(self, name: str) -> ProcedureArray:

@@ -201,14 +201,14 @@ def nanmax(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
     if a.dtype.kind != "f":
         return np.max(a, axis, keepdims=keepdims)
     found = np.max(_filled(a, -np.inf), axis, keepdims=keepdims)
-    return np.where(np.all(np.isnan(a), axis, keepdims=keepdims), a.dtype.type(np.nan), found)
+    return np.where(np.all(np.isnan(a), axis, keepdims=keepdims), a.dtype.type(np.nan), found)[()]
 
 
 def nanmin(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
     if a.dtype.kind != "f":
         return np.min(a, axis, keepdims=keepdims)
     found = np.min(_filled(a, np.inf), axis, keepdims=keepdims)
-    return np.where(np.all(np.isnan(a), axis, keepdims=keepdims), a.dtype.type(np.nan), found)
+    return np.where(np.all(np.isnan(a), axis, keepdims=keepdims), a.dtype.type(np.nan), found)[()]
 
 
 def nanmean(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
@@ -231,7 +231,7 @@ def nanvar(a: Any, axis: Any = None, ddof: Any = 0, *, keepdims: Any = False) ->
     rest = np.where(np.isnan(a), a.dtype.type(0), _filled(a, 0) - mean)
     free = np.sum(~np.isnan(a), axis, keepdims=keepdims) - ddof
     found = _divided(np.sum(rest * rest, axis, keepdims=keepdims), free, a.dtype)
-    return np.where(free <= 0, a.dtype.type(np.nan), found)
+    return np.where(free <= 0, a.dtype.type(np.nan), found)[()]
 
 
 def nanstd(a: Any, axis: Any = None, ddof: Any = 0, *, keepdims: Any = False) -> Any:

@@ -54,6 +54,8 @@ class Building:
         self.most: dict[str, tuple[Expr, ...]] = {}  # bounds of its extents that entry knows
         self.gapped: set[str] = set()  # arguments with gaps between elements
         self.written: set[str] = set()  # arrays written in place so far
+        self.views: dict[str, ArrayView] = {}  # all that were bound, by name
+        self.claims: dict[Span, str] = {}  # loops that prange says are independent: what is known
         self.read_only: set[str] = set()  # views that NumPy lets nobody write
         # Arrays, and copies of them where NumPy has views: written, each would show.
         self.frozen: set[str] = set()
@@ -186,6 +188,7 @@ class Building:
         if source is not None and source.name in self.read_only:
             self.read_only.add(view.name)
         self.emit(BindView(view))
+        self.views[view.name] = view
         return memory_value(view)
 
     # -- conditions -------------------------------------------------------------------------------

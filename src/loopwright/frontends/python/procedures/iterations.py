@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+from dataclasses import replace
 
 from loopwright.frontends.python.procedures.abstract_values import (
     AnyValue,
@@ -12,6 +13,7 @@ from loopwright.frontends.python.procedures.abstract_values import (
 )
 from loopwright.frontends.python.procedures.building import Building
 from loopwright.frontends.python.procedures.extents import difference, normal
+from loopwright.frontends.python.procedures.independence import judge_claim
 from loopwright.frontends.python.procedures.value_reader import ValueReader
 from loopwright.frontends.python.python_values import PyValue
 from loopwright.frontends.refusal import Refusal
@@ -35,6 +37,8 @@ class Iterations:
         self._arrays: list[ArrayValue] = []
         self._first: Expr | None = None  # of what enumerate counts
         self._is_range = False
+        self.is_claimed = False  # to be independent
+        self.is_claimed = False  # to be independent
         self.start: Expr = Const(0)
         self.stop: Expr = Const(0)
         self.step: Expr = Const(1)
@@ -43,7 +47,8 @@ class Iterations:
     def _header(self, node: ast.expr) -> None:
         function = self._values.static(node.func) if isinstance(node, ast.Call) else None
         if isinstance(node, ast.Call) and not node.keywords:
-            if function is builtins.range or is_prange(function):
+            self.is_claimed = is_prange(function)
+            if function is builtins.range or self.is_claimed:
                 self._range(node)
                 return
             if function is builtins.enumerate and len(node.args) in (1, 2):
@@ -139,14 +144,28 @@ class Iterations:
         return False
 
     def loop(self, body: tuple[ProcedureStmt, ...]) -> RangeLoop:
-        """The loop with its body."""
-        return RangeLoop(self._var, self.start, self.stop, self.step, body)
+        """The loop with its body; refused where its claim is wrong."""
+        loop = RangeLoop(self._var, self.start, self.stop, self.step, body)
+        if not self.is_claimed:
+            return loop
+        build = self._build
+        verdict = judge_claim(loop, build.views, build.arrays)
+        if verdict.conflict:
+            hint = "range, which runs them in order"
+            raise Refusal("LW196", "prange is not independent", verdict.conflict, hint)
+        assert build.span is not None
+        known = "stays in order: " + verdict.reason
+        if verdict.is_proven:
+            known = "is proven to be independent"
+        build.claims[build.span] = f"line {build.span.line}: prange {known}"
+        return replace(loop, is_independent=verdict.is_proven)
 
 
 def is_prange(function: object) -> bool:
-    """Whether a function is numba's range with a claim; here it is a range."""
+    """Whether a function is a range that claims to be independent, numba's or `lw.prange`."""
     module = str(getattr(function, "__module__", "")).split(".")[0]
-    return module == "numba" and getattr(function, "__name__", "") == "prange"
+    is_known = module in ("numba", "loopwright")
+    return is_known and getattr(function, "__name__", "") == "prange"
 
 
 def _number(value: AnyValue) -> PyValue:

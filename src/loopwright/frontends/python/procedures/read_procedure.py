@@ -124,6 +124,7 @@ class _Reading:
             returned,
             self._results.views(),
             self._results.late,
+            tuple(build.claims.values()),
             tuple((name, _kept(x)) for name, x in self._outer_names(captures)),
         )
 
