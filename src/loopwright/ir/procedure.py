@@ -26,6 +26,7 @@ from loopwright.ir.expr import Expr, Var
 from loopwright.lazy_dataclass import dataclass
 
 __all__ = [
+    "STATUS",
     "AllocateArray",
     "ArrayRole",
     "ArrayView",
@@ -355,6 +356,8 @@ class Procedure:
         return (*self.sizes, *(p.name for p in self.parameters if p.kind == "int"))
 
 
+# The buffer in which the kernel of a procedure says why it ended: 0, or the number of a check.
+STATUS = "status."
 _POSITION = "position."
 
 
