@@ -37,7 +37,7 @@ from loopwright.ir.procedure import ComputeArray, SetElement
 
 __all__ = ["ArrayWrites", "wrapped"]
 
-Change = Callable[[ArrayValue], Operand]
+Change = Callable[[ArrayValue], AnyValue]
 Function = Callable[[Sequence[AnyValue]], AnyValue]
 
 

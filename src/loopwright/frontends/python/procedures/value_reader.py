@@ -260,7 +260,7 @@ class ValueReader:
         """The default values of parameters, as they are where a function is defined."""
         every = [*args.posonlyargs, *args.args]
         pairs = list(zip(every[len(every) - len(args.defaults) :], args.defaults, strict=True))
-        pairs += [(x, y) for x, y in zip(args.kwonlyargs, args.kw_defaults, strict=True) if y]  # type: ignore[misc]
+        pairs += [(x, y) for x, y in zip(args.kwonlyargs, args.kw_defaults, strict=True) if y]
         return {arg.arg: self.frozen(self.value(default)) for arg, default in pairs}
 
     def _comprehension(
@@ -447,13 +447,14 @@ class ValueReader:
         values = self.values(node.left, *node.comparators)
         found: AnyValue | None = None
         for op, x, y in zip(node.ops, values, values[1:], strict=False):
+            one: AnyValue
             if isinstance(op, ast.In | ast.NotIn):
                 one = self._is_in(x, y)
                 if isinstance(op, ast.NotIn):
                     one = PyValue(negated(truth(as_number(one, "the test"))), weak=True)
             elif isinstance(op, ast.Is | ast.IsNot):
                 holds = self._is_same(x, y) is isinstance(op, ast.Is)
-                one: AnyValue = PyValue(Const(holds, BOOL), weak=True)
+                one = PyValue(Const(holds, BOOL), weak=True)
             elif isinstance(x, StaticValue) and isinstance(y, StaticValue):
                 one = PyValue(Const(_compared(op, x.value, y.value), BOOL), weak=True)
             elif type(op) not in COMPARE:
