@@ -53,6 +53,7 @@ from loopwright.ir.visit import loads, statements
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.buffers import stride_name
 from loopwright.lower.procedure_nests.build_loops import NestBuilder, block, loops
+from loopwright.lower.procedure_nests.contract_matrices import PlanProduct
 from loopwright.lower.procedure_nests.element_maps import ElementMap, at_index, may_clash
 from loopwright.lower.procedure_nests.multiply_matrices import lower_product
 from loopwright.lower.procedure_nests.reduce_array import lower_reduction
@@ -71,15 +72,16 @@ def lower_procedure(
     procedure: Procedure,
     orders: Mapping[str, tuple[int, ...]] | None = None,
     vector_bits: int = 256,
+    plan: PlanProduct | None = None,
 ) -> LoopNest:
     """The loop nest of a procedure, and its scalars: integers, then the strides of arguments.
 
     `orders` has the dimensions of arguments from the slowest to the fastest, where that is not the
-    order of C. Tiles of products have vectors of `vector_bits`. Sizes are not 1: such extents of
-    arguments are constants of the procedure.
+    order of C. Tiles of products have vectors of `vector_bits`; `plan` chooses the kernels of large
+    ones. Sizes are not 1: such extents of arguments are constants of the procedure.
     """
     checks = checks_of(procedure)
-    lowering = _Lowering(procedure, orders or {}, checks, vector_bits)
+    lowering = _Lowering(procedure, orders or {}, checks, vector_bits, plan)
     body = lowering.outermost()
     written = {stmt.buffer for stmt in statements(body) if isinstance(stmt, Store)}
     buffers = [_buffer(array, array.name in written) for array in procedure.arrays]
@@ -107,6 +109,20 @@ def lower_procedure(
 def checks_of(procedure: Procedure) -> tuple[CheckThat, ...]:
     """The checks of a procedure in the order of their numbers."""
     return tuple(stmt for stmt in _every(procedure.body) if isinstance(stmt, CheckThat))
+
+
+def _names(procedure: Procedure) -> set[str]:
+    """All names of a procedure."""
+    found = {*procedure.integers, *(array.name for array in procedure.arrays)}
+    for stmt in _every(procedure.body):
+        match stmt:
+            case DefineName(name=name) | RangeLoop(var=name):
+                found.add(name)
+            case BindView(view=view):
+                found.add(view.name)
+            case AllocateArray(array=array):
+                found.add(array.name)
+    return found
 
 
 def _every(body: Sequence[ProcedureStmt]) -> Iterator[ProcedureStmt]:
@@ -155,8 +171,10 @@ class _Lowering:
         orders: Mapping[str, tuple[int, ...]],
         checks: Sequence[CheckThat],
         vector_bits: int,
+        plan: PlanProduct | None,
     ) -> None:
-        self.procedure, self.vector_bits = procedure, vector_bits
+        self.procedure, self.vector_bits, self.plan = procedure, vector_bits, plan
+        self.taken = _names(procedure)
         self.builder = NestBuilder()
         self.numbers = {id(check): number for number, check in enumerate(checks, 1)}
         self.maps = {
@@ -204,7 +222,10 @@ class _Lowering:
                 return self.reduce(stmt)
             case MultiplyMatrices(target=name, left=left, right=right):
                 factors = self.maps[left], self.maps[right]
-                return lower_product(self.builder, self.maps[name], *factors, self.vector_bits)
+                width, taken = self.vector_bits, self.taken
+                return lower_product(
+                    self.builder, self.maps[name], *factors, width, self.plan, taken
+                )
             case RangeLoop():
                 return self.range_loop(stmt, ends)
             case EndlessLoop(body=body):
