@@ -55,6 +55,11 @@ from loopwright.lower.buffers import stride_name
 from loopwright.lower.procedure_nests.build_loops import NestBuilder, block, loops
 from loopwright.lower.procedure_nests.contract_matrices import PlanProduct
 from loopwright.lower.procedure_nests.element_maps import ElementMap, at_index, may_clash
+from loopwright.lower.procedure_nests.index_checks import (
+    joined_checks,
+    never_negative,
+    with_checks_outside,
+)
 from loopwright.lower.procedure_nests.multiply_matrices import lower_product
 from loopwright.lower.procedure_nests.reduce_array import lower_reduction
 
@@ -176,7 +181,10 @@ class _Lowering:
         self.procedure, self.vector_bits, self.plan = procedure, vector_bits, plan
         self.taken = _names(procedure)
         self.builder = NestBuilder()
-        self.numbers = {id(check): number for number, check in enumerate(checks, 1)}
+        self.positive = never_negative(procedure)
+        self.numbers: dict[tuple[object, ...], int] = {}  # of the first check that raises the same
+        for number, check in enumerate(checks, 1):
+            self.numbers.setdefault(_raised(check), number)
         self.maps = {
             array.name: ElementMap.of_array(array, array.shape, orders.get(array.name))
             for array in procedure.arrays
@@ -184,13 +192,13 @@ class _Lowering:
 
     def outermost(self) -> Stmt:
         ends = _Ends(self.builder.name("all"))
-        return _scope(ends.all, self.block(self.procedure.body, ends))
+        return _scope(ends.all, self.block(with_checks_outside(self.procedure.body), ends))
 
     def block(self, body: Sequence[ProcedureStmt], ends: _Ends) -> Stmt:
         """Statements in order; a name stands around all that follows it."""
         found: list[Stmt] = []
         around: list[tuple[Callable[[Stmt], Stmt], list[Stmt]]] = []
-        for stmt in body:
+        for stmt in joined_checks(body, self.positive):
             match stmt:
                 case DefineName(name=name, value=value):
                     around.append((_let(name, self.value(value)), found))
@@ -339,10 +347,15 @@ class _Lowering:
         return self.builder.endless(turns)
 
     def check(self, stmt: CheckThat, ends: _Ends) -> Stmt:
-        number = self.numbers[id(stmt)]
+        number = self.numbers[_raised(stmt)]
         values = (Store(STATUS, (Const(k),), self.value(x)) for k, x in enumerate(stmt.values, 1))
         failed = block(Store(STATUS, (_ZERO,), Const(number)), *values, Leave(ends.all))
         return If(Unary("not", self.value(stmt.cond)), failed)
+
+
+def _raised(check: CheckThat) -> tuple[object, ...]:
+    """The exception of a check."""
+    return check.exception, check.text, check.values, check.span
 
 
 def _scope(name: str, body: Stmt) -> Stmt:
