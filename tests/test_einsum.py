@@ -1,4 +1,7 @@
-"""`einsum`: NumPy's whole grammar, every dtype and semiring, arrays laid out in any way."""
+"""`einsum`: what the campaign of random einsums (`outside/campaigns/einsums.py`) does not draw.
+
+That is NumPy's grammar beyond letters, NaN, factors, types of sums, and sizes of several blocks.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,8 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from drawn import drawn
-from einsum_oracle import OPERATORS, oracle
-from loopwright.ir.dtypes import DTYPES
-from loopwright.semirings import SEMIRINGS, make_semiring, maximum
+from einsum_oracle import oracle
+from loopwright.semirings import make_semiring, maximum
 
 
 def numbers(*shape: int, dtype: object = "float64", seed: int = 0) -> np.ndarray:
@@ -33,59 +34,27 @@ def assert_equal(found: object, expected: np.ndarray) -> None:
 # -- the grammar -----------------------------------------------------------------------------------
 
 GRAMMAR = [
-    ("ij,jk->ik", (3, 4), (4, 5)),
-    ("ij,jk", (3, 4), (4, 5)),
     ("ba,cb", (3, 4), (5, 3)),
-    ("ji", (3, 4)),
     (" i j , j k -> i k ", (3, 4), (4, 5)),
-    ("i,i", (5,), (5,)),
-    ("i,i->", (5,), (5,)),
     ("i,i->i", (5,), (5,)),
-    ("i,j", (3,), (4,)),
-    ("i,j->ji", (3,), (4,)),
-    ("ii", (4, 4)),
-    ("ii->", (4, 4)),
     ("ii->i", (4, 4)),
-    ("iij->j", (3, 3, 4)),
     ("iji->ij", (3, 4, 3)),
-    ("iii->i", (3, 3, 3)),
     ("ijji->", (3, 4, 4, 3)),
     ("ij->", (3, 4)),
-    ("ij->j", (3, 4)),
-    ("ij->i", (3, 4)),
-    ("->", ()),
     (",->", (), ()),
-    (",", (), ()),
-    (",i->i", (), (4,)),
     ("i,->i", (4,), ()),
     ("", ()),
-    ("...", (2, 3)),
     ("...->...", (2, 3)),
-    ("i...->...", (2, 3, 4)),
     ("i...->...i", (2, 3, 4)),
-    ("...ij,...jk->...ik", (2, 3, 4), (2, 4, 5)),
     ("...ij,...jk", (2, 1, 3, 4), (6, 4, 5)),
-    ("...ij,jk->...ik", (2, 3, 4), (4, 5)),
     ("ij...,jk...->ik...", (3, 4, 2), (4, 5, 2)),
-    ("i...j,j->...i", (3, 2, 4), (4,)),
-    ("...,...", (2, 3), (3,)),
     ("...,...->...", (2, 1, 3), (4, 1)),
     ("...a->...", (2, 3, 4)),
-    ("ij,ij->ij", (1, 4), (3, 1)),
     ("ij,jk->ik", (3, 1), (4, 5)),
-    ("ij,jk->ik", (3, 4), (1, 5)),
-    ("i,i->", (1,), (5,)),
-    ("ij,jk,kl->il", (2, 3), (3, 4), (4, 5)),
-    ("ij,jk,kl,lm->im", (2, 3), (3, 4), (4, 5), (5, 2)),
     ("i,i,i->i", (4,), (4,), (4,)),
-    ("i,j,k->ijk", (2,), (3,), (4,)),
-    ("ij,j,i->", (3, 4), (4,), (3,)),
     ("a,ab,abc->abc", (2,), (2, 3), (2, 3, 4)),
     ("ea,fb,abcd,gc,hd->efgh", (2, 3), (2, 3), (3, 3, 3, 3), (2, 3), (2, 3)),
-    ("abcd,cdef->abef", (2, 3, 4, 5), (4, 5, 2, 3)),
-    ("efbad,cf->abcde", (2, 3, 4, 2, 3), (5, 3)),
     ("Aa,aB->AB", (3, 4), (4, 2)),
-    ("ij,kj->ik", (3, 7), (5, 7)),
 ]  # fmt: skip
 
 
@@ -273,6 +242,7 @@ def test_beta_of_nothing() -> None:
     empty = np.zeros((3, 0)), np.zeros((0, 4))
     out = np.ones((3, 4))
     lw.einsum("ij,jk->ik", *empty, out=out, beta=2.5)
+    lw.einsum("ij,jk->ik", *empty, out=out, beta=1)
     assert np.all(out == 2.5)
     lw.einsum("ij,jk->ik", *empty, out=out)
     assert np.all(out == 0)
