@@ -8,6 +8,7 @@ Python function, before anything was written.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -168,6 +169,9 @@ class ProcedureFunction:
             lower_procedure,
         )
 
+        # lazy: likewise
+        from loopwright.planner.contraction_plans.inner_product import planned_product
+
         procedure = read_procedure(self._function, self._types, variant, self._hidden)
         if options.current().check:
             from loopwright.ir.check_procedure import check_procedure  # lazy: developers check
@@ -175,7 +179,10 @@ class ProcedureFunction:
             check_procedure(procedure)
         names = [parameter.name for parameter in procedure.parameters]
         orders = {names[k]: order for k, order in variant.orders}
-        nest = lower_procedure(procedure, orders, 64 * target_machine().lanes(64))
+        machine = target_machine()
+        nest = lower_procedure(
+            procedure, orders, 64 * machine.lanes(64), partial(planned_product, machine=machine)
+        )
         self.captured = tuple(dict([*self.captured, *procedure.captured]).items())
         return _Variant(procedure, nest, checks_of(procedure))
 

@@ -58,7 +58,13 @@ from loopwright.ir.visit import loads, statements, statements_inside
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.buffers import stride_name
 from loopwright.lower.procedure_nests.build_loops import NestBuilder, block, loops
+from loopwright.lower.procedure_nests.contract_matrices import PlanProduct
 from loopwright.lower.procedure_nests.element_maps import ElementMap, at_index, may_clash
+from loopwright.lower.procedure_nests.index_checks import (
+    joined_checks,
+    never_negative,
+    with_checks_outside,
+)
 from loopwright.lower.procedure_nests.multiply_matrices import lower_product
 from loopwright.lower.procedure_nests.reduce_array import lower_reduction
 
@@ -77,15 +83,16 @@ def lower_procedure(
     procedure: Procedure,
     orders: Mapping[str, tuple[int, ...]] | None = None,
     vector_bits: int = 256,
+    plan: PlanProduct | None = None,
 ) -> LoopNest:
     """The loop nest of a procedure, and its scalars: integers, then the strides of arguments.
 
     `orders` has the dimensions of arguments from the slowest to the fastest, where that is not the
-    order of C. Tiles of products have vectors of `vector_bits`. Sizes are not 1: such extents of
-    arguments are constants of the procedure.
+    order of C. Tiles of products have vectors of `vector_bits`; `plan` chooses the kernels of large
+    ones. Sizes are not 1: such extents of arguments are constants of the procedure.
     """
     checks = checks_of(procedure)
-    lowering = _Lowering(procedure, orders or {}, checks, vector_bits)
+    lowering = _Lowering(procedure, orders or {}, checks, vector_bits, plan)
     body = lowering.outermost()
     written = {stmt.buffer for stmt in statements(body) if isinstance(stmt, Store)}
     buffers = [_buffer(array, array.name in written) for array in procedure.arrays]
@@ -114,6 +121,20 @@ def lower_procedure(
 def checks_of(procedure: Procedure) -> tuple[CheckThat, ...]:
     """The checks of a procedure in the order of their numbers."""
     return tuple(stmt for stmt in _every(procedure.body) if isinstance(stmt, CheckThat))
+
+
+def _names(procedure: Procedure) -> set[str]:
+    """All names of a procedure."""
+    found = {*procedure.integers, *(array.name for array in procedure.arrays)}
+    for stmt in _every(procedure.body):
+        match stmt:
+            case DefineName(name=name) | RangeLoop(var=name):
+                found.add(name)
+            case BindView(view=view):
+                found.add(view.name)
+            case AllocateArray(array=array):
+                found.add(array.name)
+    return found
 
 
 def _every(body: Sequence[ProcedureStmt]) -> Iterator[ProcedureStmt]:
@@ -162,10 +183,15 @@ class _Lowering:
         orders: Mapping[str, tuple[int, ...]],
         checks: Sequence[CheckThat],
         vector_bits: int,
+        plan: PlanProduct | None,
     ) -> None:
-        self.procedure, self.vector_bits = procedure, vector_bits
+        self.procedure, self.vector_bits, self.plan = procedure, vector_bits, plan
+        self.taken = _names(procedure)
         self.builder = NestBuilder()
-        self.numbers = {id(check): number for number, check in enumerate(checks, 1)}
+        self.positive = never_negative(procedure)
+        self.numbers: dict[tuple[object, ...], int] = {}  # of the first check that raises the same
+        for number, check in enumerate(checks, 1):
+            self.numbers.setdefault(_raised(check), number)
         self.maps = {
             array.name: ElementMap.of_array(array, array.shape, orders.get(array.name))
             for array in procedure.arrays
@@ -173,13 +199,13 @@ class _Lowering:
 
     def outermost(self) -> Stmt:
         ends = _Ends(self.builder.name("all"))
-        return _scope(ends.all, self.block(self.procedure.body, ends))
+        return _scope(ends.all, self.block(with_checks_outside(self.procedure.body), ends))
 
     def block(self, body: Sequence[ProcedureStmt], ends: _Ends) -> Stmt:
         """Statements in order; a name stands around all that follows it."""
         found: list[Stmt] = []
         around: list[tuple[Callable[[Stmt], Stmt], list[Stmt]]] = []
-        for stmt in body:
+        for stmt in joined_checks(body, self.positive):
             match stmt:
                 case DefineName(name=name, value=value):
                     around.append((_let(name, self.value(value)), found))
@@ -211,7 +237,10 @@ class _Lowering:
                 return self.reduce(stmt)
             case MultiplyMatrices(target=name, left=left, right=right):
                 factors = self.maps[left], self.maps[right]
-                return lower_product(self.builder, self.maps[name], *factors, self.vector_bits)
+                width, taken = self.vector_bits, self.taken
+                return lower_product(
+                    self.builder, self.maps[name], *factors, width, self.plan, taken
+                )
             case RangeLoop():
                 return self.range_loop(stmt, ends)
             case EndlessLoop(body=body):
@@ -343,7 +372,7 @@ class _Lowering:
         return _interrupt(ends, body) if depth > 1 or (depth and has_arrays) else None
 
     def check(self, stmt: CheckThat, ends: _Ends) -> Stmt:
-        number = self.numbers[id(stmt)]
+        number = self.numbers[_raised(stmt)]
         values = (Store(STATUS, (Const(k),), self.value(x)) for k, x in enumerate(stmt.values, 1))
         failed = block(Store(STATUS, (_ZERO,), Const(number)), *values, Leave(ends.all))
         return If(Unary("not", self.value(stmt.cond)), failed)
@@ -357,6 +386,11 @@ def _depth(stmt: Stmt) -> int:
     """How many loops stand inside of each other."""
     inner = max(map(_depth, statements_inside(stmt)), default=0)
     return inner + isinstance(stmt, For)
+
+
+def _raised(check: CheckThat) -> tuple[object, ...]:
+    """The exception of a check."""
+    return check.exception, check.text, check.values, check.span
 
 
 def _scope(name: str, body: Stmt) -> Stmt:
