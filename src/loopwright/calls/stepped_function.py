@@ -240,9 +240,10 @@ class SteppedFunction:
         self._function, self._source, self._options = function, source, options
         self.here = calls.captures.items()  # outer names that decide what the steps are
         self._remedies = remedies
-        helpers = [x for x in calls.helpers() if any(x is node for node in remedies.marked)]
-        helpers = [x for x in helpers if not options.named(calls.static(x.func))]
-        steps = split_function(source, remedies.marked, remedies.opened, helpers)
+        made = [node for node in remedies.marked if isinstance(node, ast.Call)]
+        named = [node for node in made if options.named(calls.static(node.func))]
+        helpers = [x for x in made if calls.helper(x) is not None and x not in named]
+        steps = split_function(source, remedies.marked, remedies.opened, helpers, named)
         self._steps: Steps = steps
         self._parts = {
             x.name: PartFunction(made_function(x.definition, function, source), options)

@@ -95,7 +95,7 @@ class ArrayWrites:
         """Remember that memory is written; numbers of the caller are none."""
         array = self._build.arrays[base]
         assert array.role is not ArrayRole.ARGUMENT or array.rank
-        self._build.written.add(base)
+        self._build.note_write(base)
 
     def _without_ones(self, target: ArrayValue, value: ArrayValue) -> ArrayValue:
         """The value without leading axes of extent 1 that the target lacks."""

@@ -53,6 +53,9 @@ class Building:
         self.most: dict[str, tuple[Expr, ...]] = {}  # bounds of its extents that entry knows
         self.gapped: set[str] = set()  # arguments with gaps between elements
         self.written: set[str] = set()  # arrays written in place so far
+        self.frozen: set[str] = (
+            set()
+        )  # arrays that may not be written: copies stand for their views
         self.is_certain = True  # whether no statement so far may have left the function or a helper
         self.span: Span | None = None  # of the statement being read
 
@@ -104,6 +107,20 @@ class Building:
         if isinstance(value.expr, Const):
             whole = Const(int(value.expr.value.real))
         return self.define("at", whole) if loads(whole) else normal(whole)
+
+    def freeze(self, *arrays: str) -> None:
+        """Let nothing write arrays, or return them where their memory would be seen."""
+        if self.written & set(arrays):
+            text = "the loop makes one array of two that share memory"
+            raise Refusal("LW192", text, hint="copy one of them")
+        self.frozen.update(arrays)
+
+    def note_write(self, array: str) -> None:
+        """Remember that memory is written."""
+        if array in self.frozen:
+            text = "this is written, and a loop has made one array of two that share memory"
+            raise Refusal("LW192", text, hint="copy one of them in the loop")
+        self.written.add(array)
 
     # -- memory -----------------------------------------------------------------------------------
 

@@ -166,6 +166,9 @@ class ReturnedValues:
         view = held.view
         assert view is not None
         base = build.arrays[view.base]
+        if base.name in build.frozen and base.role is not ArrayRole.ARGUMENT:
+            text = "the result shares memory with another array in Python"
+            raise Refusal("LW128", text, hint="copy it in the loop")
         if base.role is not ArrayRole.ARGUMENT:
             if all(map(build.is_entry, base.shape)):
                 self._kept[base.name] = None

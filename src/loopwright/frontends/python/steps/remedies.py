@@ -86,12 +86,9 @@ class Remedies:
                 return self._open(self._binding(node, name))
             case ast.Assign() | ast.AugAssign() if code in _ARRAYS or self._sets_attribute(node):
                 self.opened.append(node)
-            case ast.Return(value=ast.expr() as value) if code == "LW128":
-                names = [n for n in ast.walk(value) if isinstance(n, ast.Name)]
-                found = [self._open(self._binding(n, n.id)) for n in names]
-                return any(found)
             case ast.stmt() if code in _SEVERAL:
-                return self._open(self._enclosing(node))
+                loop = None if isinstance(node, ast.Return) else self._enclosing(node)
+                return self._open(loop) or self._open_names(node)
             case _:
                 return False
         return True
@@ -110,6 +107,11 @@ class Remedies:
         if stmt is not None:
             self.opened.append(stmt)
         return stmt is not None
+
+    def _open_names(self, stmt: ast.stmt) -> bool:
+        names = [n for n in ast.walk(stmt) if isinstance(n, ast.Name)]
+        found = [self._open(self._binding(n, n.id)) for n in names]
+        return any(found)
 
     def _enclosing(self, node: ast.AST) -> ast.stmt | None:
         """The innermost loop that a node is or stands in."""
