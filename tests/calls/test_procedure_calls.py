@@ -1,5 +1,8 @@
 """Calls of whole functions: results, arguments afterwards, exceptions, and who runs a call."""
 
+import os
+import signal
+import threading
 import traceback
 
 import numpy as np
@@ -205,3 +208,53 @@ def test_a_refusal_shows_the_errors_of_one_reader() -> None:
 def test_permission_to_reorder_changes_nothing() -> None:
     a, b = numbers(5), numbers(5, seed=4)
     assert np.array_equal(lw.jit(reassoc=True)(combine)(a, b), combine(a, b))
+
+
+def until(a):
+    n = 0
+    while a[0] < 1:
+        n = (n * 5 + 1) % 1000003
+        a[1] += 1 + n % 2
+    return n
+
+
+def rounds(a):
+    for _ in range(1 << 60):
+        if a[0] >= 1:
+            break
+        a[2:-1] = (a[1:-2] + a[3:]) / 2
+        a[1] += 1
+
+
+class Stopped(Exception):  # noqa: N818, what it says
+    """What a handler raises."""
+
+
+@pytest.mark.parametrize("native", [False, True])
+@pytest.mark.parametrize("function", [until, rounds])
+def test_an_interrupt_ends_a_loop(function, native: bool) -> None:
+    """The signal comes once the loop has begun; what the handler raises comes out."""
+
+    def stop(*_: object) -> None:
+        raise Stopped
+
+    def send() -> None:
+        while a[1] < 2:
+            pass
+        os.kill(os.getpid(), signal.SIGINT)
+
+    compiled = lw.jit(function)
+    a = np.ones(64)
+    for _ in range(3 if native else 0):
+        compiled(a)
+    a[:] = 0
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        sender = threading.Thread(target=send)
+        sender.start()
+        with pytest.raises(Stopped):
+            compiled(a)
+        sender.join()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert a[1] >= 2

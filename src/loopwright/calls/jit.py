@@ -12,7 +12,12 @@ import numpy as np
 
 from loopwright.calls.call_race import checked_race
 from loopwright.calls.jit_definition import JitDefinition
-from loopwright.calls.jit_dispatch import NativeCalls, install_native_calls
+from loopwright.calls.jit_dispatch import (
+    AffineCall,
+    NativeCalls,
+    Recordable,
+    install_native_calls,
+)
 from loopwright.calls.specialisation import Specialisation, TuneFirst
 from loopwright.diagnostics import LoopwrightError, SourceError, UsageError, WrongTypeError
 from loopwright.frontends.python import (
@@ -97,7 +102,6 @@ class JitFunction:
         code = function.__code__
         self._count = code.co_argcount + code.co_kwonlyargcount
         self._has_stars = bool(code.co_flags & _STARS)
-        self._is_whole = False  # the last call: the native dispatcher does not know such code
         self._native: NativeCalls | None = None
         if _has_native_calls():
             self._native = NativeCalls(function, self._call)
@@ -110,17 +114,17 @@ class JitFunction:
         except LoopwrightError as error:
             hide_frames(error)
             raise
-        is_known = self.error_model == "numpy" and not named and not self._is_whole
+        is_known = self.error_model == "numpy" and not named
         if self._native is not None and is_known:
             self._native.remember(args, self._threads(), self._known)
         return result
 
     __call__ = _call
 
-    def _known(self, args: tuple[Any, ...]) -> tuple[Specialisation, tuple[Any, ...]] | None:
-        """The code that a call has run, and its arguments; None where Python has run it."""
+    def _known(self, args: tuple[Any, ...]) -> Recordable | None:
+        """The code that a call has run; None where Python has run it."""
         found = self._found.get(argument_types(args))
-        return (found, args) if isinstance(found, Specialisation) else None
+        return AffineCall(found, args) if isinstance(found, Specialisation) else found
 
     def _call_in_python(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         if not self._is_usual:
@@ -130,7 +134,6 @@ class JitFunction:
             found = self.specialise(*given)
         except ForeignArgument as error:
             return self._call_foreign(given, error)
-        self._is_whole = not isinstance(found, Specialisation)
         return found(given, self._threads() if isinstance(found, Specialisation) else 1)
 
     def _call_specially(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:

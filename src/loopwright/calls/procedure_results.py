@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+from operator import mul
 from typing import Any, TypeAlias, assert_never
 
 import numpy as np
@@ -20,10 +21,12 @@ from loopwright.ir.procedure import (
     ReturnedArray,
     ReturnedNumber,
     ReturnedOneOf,
+    ReturnedPart,
     ReturnedTuple,
 )
 from loopwright.ir.visit import names
 from loopwright.runtime.array_arguments import Array
+from loopwright.runtime.call_table import CallProgram
 
 __all__ = ["ResultLayout"]
 
@@ -73,6 +76,9 @@ class ResultLayout:
             case ReturnedTuple(items=items):
                 parts = [self._finish(item) for item in items]
                 return lambda memory: tuple([part(memory) for part in parts])
+            case ReturnedPart(item=item, part=part):
+                whole = self._finish(item)
+                return lambda memory: getattr(whole(memory), part)
             case ReturnedOneOf(which=which, items=items):
                 place, ways = self._places[which], [self._finish(item) for item in items]
                 return lambda memory: ways[int(memory[place])](memory)
@@ -90,11 +96,70 @@ class ResultLayout:
 
         return finish
 
-    def _view(self, view: ArrayView, integer: Callable[[Expr], int]) -> Finish:
-        place = self._places[view.base]
+    def is_plain(self) -> bool:
+        """Whether the dispatcher can give the result: its parts are known before the call."""
+        return not self._late and self._is_plain(self._procedure.returned)
+
+    def _is_plain(self, returned: Returned) -> bool:
+        match returned:
+            case ReturnedPart() | ReturnedOneOf():
+                return False
+            case ReturnedArray(name=name) if name not in self._views:
+                return self._procedure.array(name).rank > 0  # of rank 0 it gives numbers
+            case ReturnedTuple(items=items):
+                return all(map(self._is_plain, items))
+        return True
+
+    def record(
+        self, program: CallProgram, numbers: Mapping[str, int], arrays: Mapping[str, Any]
+    ) -> None:
+        """Write down what is returned; `arrays` are as calls have them, `numbers` their objects."""
+        self._record(self._procedure.returned, program, numbers, arrays)
+
+    def _record(
+        self,
+        returned: Returned,
+        program: CallProgram,
+        numbers: Mapping[str, int],
+        arrays: Mapping[str, Any],
+    ) -> None:
+        match returned:
+            case ReturnedArray(name=name) if name in self._views:
+                view = self._views[name]
+                start, shape, steps = self._layout(view, self._integer)
+                base = arrays[view.base].strides
+                offset = sum(map(mul, start, base))
+                strides = tuple(sum(step * base[d] for d, step in axis) for axis in steps)
+                program.give_view(numbers[view.base], 0 if 0 in shape else offset, shape, strides)
+            case ReturnedArray(name=name):
+                program.give(numbers[name])
+            case ReturnedNumber(name=name, weak=True):
+                program.give_number(numbers[name], arrays[name].dtype.name)
+            case ReturnedNumber(name=name):
+                program.give(numbers[name])
+            case ReturnedTuple(is_none=True):
+                program.give_none()
+            case ReturnedTuple(items=items):
+                for item in items:
+                    self._record(item, program, numbers, arrays)
+                program.give_tuple(len(items))
+            case ReturnedPart() | ReturnedOneOf():
+                raise AssertionError("such results are not written down")
+            case _:
+                assert_never(returned)
+
+    def _layout(
+        self, view: ArrayView, integer: Callable[[Expr], int]
+    ) -> tuple[tuple[int, ...], tuple[int, ...], list[list[tuple[int, int]]]]:
+        """Where a view starts in its base, its shape, and the steps of its axes."""
         start = tuple(map(integer, view.start))
         shape = tuple(max(0, integer(axis.extent)) for axis in view.axes)
         steps = [[(d, integer(step)) for d, step in axis.steps] for axis in view.axes]
+        return start, shape, steps
+
+    def _view(self, view: ArrayView, integer: Callable[[Expr], int]) -> Finish:
+        place = self._places[view.base]
+        start, shape, steps = self._layout(view, integer)
         plain = _plain_slices(start, shape, steps)
         if plain is not None:
             index, back, new = plain

@@ -13,7 +13,7 @@ import copy
 from collections.abc import Callable
 from dataclasses import replace
 from types import BuiltinFunctionType, FunctionType, ModuleType
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from loopwright.frontends.python.steps.split_function import Steps, split_functi
 from loopwright.lazy_dataclass import dataclass
 from loopwright.log import log
 from loopwright.memo import BoundedCache
+
+if TYPE_CHECKING:
+    from loopwright.runtime.call_table import CallProgram
 
 __all__ = ["PartFunction", "StepOptions", "SteppedFunction"]
 
@@ -265,6 +268,11 @@ class SteppedFunction:
         """Run the steps."""
         del threads
         return self._driver(*args)
+
+    def record(self, program: CallProgram, args: tuple[Any, ...], threads: int) -> bool:
+        """Leave such calls to Python."""
+        del program, args, threads
+        return False
 
     # -- reports ----------------------------------------------------------------------------------
 

@@ -39,6 +39,7 @@ from loopwright.ir.procedure import (
     ReturnedArray,
     ReturnedNumber,
     ReturnedOneOf,
+    ReturnedPart,
     ReturnedTuple,
     ReturnNow,
     SetElement,
@@ -126,6 +127,8 @@ class _Run:
                 if is_none:
                     return None
                 return tuple(self.returned(item, arguments) for item in items)
+            case ReturnedPart(item=item, part=part):
+                return getattr(self.returned(item, arguments), part)
             case ReturnedOneOf(which=which, items=items):
                 return self.returned(items[int(self.arrays[which][()])], arguments)
             case _:
@@ -229,6 +232,13 @@ class _Run:
                 stride += self.integer(step) * base.strides[dimension]
             strides.append(stride)
         if any(low < 0 or high >= n for (low, high), n in zip(ends, base.shape, strict=True)):
+            low, high = ends[-1]
+            is_flat = all(x == (0, 0) for x in ends[:-1]) and base.flags.c_contiguous
+            if is_flat and base.ndim > 1 and low >= 0 and high < base.size:
+                # Memory without gaps, counted along its last dimension.
+                flat = base.reshape(-1)[start[-1] :]
+                self.arrays[view.name] = as_strided(flat, shape, strides)
+                return
             raise InternalError(f"view {view.name} leaves {view.base}")
         first = base[tuple(slice(at, None) for at in start)]
         self.arrays[view.name] = as_strided(first, shape, strides)

@@ -26,6 +26,7 @@ from loopwright.ir.expr import Expr, Var
 from loopwright.lazy_dataclass import dataclass
 
 __all__ = [
+    "STATUS",
     "AllocateArray",
     "ArrayRole",
     "ArrayView",
@@ -51,6 +52,7 @@ __all__ = [
     "ReturnedArray",
     "ReturnedNumber",
     "ReturnedOneOf",
+    "ReturnedPart",
     "ReturnedTuple",
     "SetElement",
     "ViewAxis",
@@ -192,6 +194,7 @@ class RangeLoop:
     stop: Expr
     step: Expr
     body: tuple[ProcedureStmt, ...]
+    is_independent: bool = False  # proven: no iteration touches what another one writes
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,6 +313,14 @@ class ReturnedTuple:
 
 
 @dataclass(frozen=True, slots=True)
+class ReturnedPart:
+    """The real or imaginary part of a complex array, as a view of it."""
+
+    item: ReturnedArray
+    part: Literal["real", "imag"]
+
+
+@dataclass(frozen=True, slots=True)
 class ReturnedOneOf:
     """What one of several returns gives: its number is in a result of rank 0."""
 
@@ -317,7 +328,7 @@ class ReturnedOneOf:
     items: tuple[Returned, ...]
 
 
-Returned: TypeAlias = ReturnedArray | ReturnedNumber | ReturnedTuple | ReturnedOneOf
+Returned: TypeAlias = ReturnedArray | ReturnedNumber | ReturnedTuple | ReturnedPart | ReturnedOneOf
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,6 +344,7 @@ class Procedure:
     returned: Returned
     views: tuple[ArrayView, ...] = ()  # that are returned, over names known at entry or late
     late: tuple[tuple[str, str], ...] = ()  # integers of views, results of rank 0 that have them
+    claims: tuple[str, ...] = ()  # what is known of the loops that prange says are independent
     captured: tuple[tuple[str, object], ...] = ()  # outer names that count, the values they had
 
     def array(self, name: str) -> ProcedureArray:
@@ -344,6 +356,8 @@ class Procedure:
         return (*self.sizes, *(p.name for p in self.parameters if p.kind == "int"))
 
 
+# The buffer in which the kernel of a procedure says why it ended: 0, or the number of a check.
+STATUS = "status."
 _POSITION = "position."
 
 

@@ -29,6 +29,7 @@ from loopwright.ir.procedure import (
     ReturnedArray,
     ReturnedNumber,
     ReturnedOneOf,
+    ReturnedPart,
     ReturnedTuple,
     ReturnNow,
     SetElement,
@@ -134,6 +135,8 @@ def _returned(returned: Returned) -> str:
             return f"{'python' if weak else 'number'} {name}"
         case ReturnedTuple(items=items, is_none=is_none):
             return "None" if is_none else f"({', '.join(map(_returned, items))})"
+        case ReturnedPart(item=item, part=part):
+            return f"{_returned(item)}.{part}"
         case ReturnedOneOf(which=which, items=items):
             return f"by {which}: {' | '.join(map(_returned, items))}"
         case _:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Literal
 
 from loopwright.diagnostics import Span
 from loopwright.frontends.fresh_names import FreshNames
@@ -53,9 +54,15 @@ class Building:
         self.most: dict[str, tuple[Expr, ...]] = {}  # bounds of its extents that entry knows
         self.gapped: set[str] = set()  # arguments with gaps between elements
         self.written: set[str] = set()  # arrays written in place so far
-        self.frozen: set[str] = (
-            set()
-        )  # arrays that may not be written: copies stand for their views
+        self.views: dict[str, ArrayView] = {}  # all that were bound, by name
+        self.claims: dict[Span, str] = {}  # loops that prange says are independent: what is known
+        self.read_only: set[str] = set()  # views that NumPy lets nobody write
+        # Arrays, and copies of them where NumPy has views: written, each would show.
+        self.frozen: set[str] = set()
+        # What such copies are in NumPy, by name: views of memory that others have, or their parts.
+        self.views_of_copies: dict[str, ArrayView] = {}
+        self.parts: dict[str, tuple[ArrayValue, Literal["real", "imag"]]] = {}
+        self.short_loops: dict[str, object] = {}  # those over a few numbers, by their variables
         self.is_certain = True  # whether no statement so far may have left the function or a helper
         self.span: Span | None = None  # of the statement being read
 
@@ -118,8 +125,8 @@ class Building:
     def note_write(self, array: str) -> None:
         """Remember that memory is written."""
         if array in self.frozen:
-            text = "this is written, and a loop has made one array of two that share memory"
-            raise Refusal("LW192", text, hint="copy one of them in the loop")
+            text = "an array is written that shares its memory with another one that is a copy here"
+            raise Refusal("LW189", text, hint="write a copy: x = np.reshape(a, ...).copy()")
         self.written.add(array)
 
     # -- memory -----------------------------------------------------------------------------------
@@ -182,12 +189,20 @@ class Building:
         return tuple(sorted(range(value.rank), key=lambda axis: keys[axis]))
 
     def bind(
-        self, base: str, start: tuple[Expr, ...], axes: tuple[ViewAxis, ...], wish: str
+        self,
+        base: str,
+        start: tuple[Expr, ...],
+        axes: tuple[ViewAxis, ...],
+        wish: str,
+        source: ArrayView | None = None,
     ) -> ArrayValue:
-        """A view of an array."""
+        """A view of an array; where it is a view of `source` it may be written as that may."""
         array = self.arrays[base]
         view = ArrayView(self.names.fresh(wish), base, array.dtype, start, axes)
+        if source is not None and source.name in self.read_only:
+            self.read_only.add(view.name)
         self.emit(BindView(view))
+        self.views[view.name] = view
         return memory_value(view)
 
     # -- conditions -------------------------------------------------------------------------------

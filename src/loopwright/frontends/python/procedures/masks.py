@@ -39,7 +39,9 @@ def _whole_arrays(operands: Sequence[AnyValue]) -> list[AnyValue]:
 
 
 def solid(build: Building, value: AnyValue) -> AnyValue:
-    """The value; elements by a mask as an array of their own."""
+    """The value; elements by a mask as an array of their own, an array of rank 0 as its number."""
+    if isinstance(value, ArrayValue) and not value.rank:
+        return PyValue(value.expr)
     return _compressed(build, value) if isinstance(value, MaskedValue) else value
 
 

@@ -34,6 +34,7 @@ from loopwright.ir.procedure import (
     ReturnedArray,
     ReturnedNumber,
     ReturnedOneOf,
+    ReturnedPart,
     ReturnedTuple,
     ReturnNow,
     SetElement,
@@ -160,15 +161,22 @@ class ReturnedValues:
         build.set(cell, value.expr)
         return ReturnedNumber(cell, value.weak)
 
-    def _array(self, value: ArrayValue) -> ReturnedArray:
+    def _array(self, value: ArrayValue, *, is_part: bool = False) -> ReturnedArray | ReturnedPart:
         build = self._build
         held = build.store(value, "result")
         view = held.view
         assert view is not None
+        if view.name in build.parts:
+            whole, part = build.parts[view.name]
+            found = self._array(whole, is_part=True)
+            assert isinstance(found, ReturnedArray)
+            return ReturnedPart(found, part)
+        if view.name in build.views_of_copies:
+            view = build.views_of_copies[view.name]
+        elif self._may_be_a_view(view) and not is_part:
+            text = "an array is returned that NumPy may have as a view, and is a copy here"
+            raise Refusal("LW189", text, hint="return a copy of it")
         base = build.arrays[view.base]
-        if base.name in build.frozen and base.role is not ArrayRole.ARGUMENT:
-            text = "the result shares memory with another array in Python"
-            raise Refusal("LW128", text, hint="copy it in the loop")
         if base.role is not ArrayRole.ARGUMENT:
             if all(map(build.is_entry, base.shape)):
                 self._kept[base.name] = None
@@ -189,6 +197,11 @@ class ReturnedValues:
             own = replace(view, name=view.name if is_new else build.names.fresh(view.name))
             self._views[own.name] = self._moved(own)
         return ReturnedArray(own.name, trims)
+
+    def _may_be_a_view(self, view: ArrayView) -> bool:
+        """Whether NumPy may have a view of an array that is a copy here."""
+        is_local = self._build.arrays[view.base].role is ArrayRole.LOCAL
+        return is_local and view.base in self._build.frozen
 
     def _moved(self, view: ArrayView) -> ArrayView:
         """A view of an array whose size data decide, as one of the result that has room for it."""

@@ -14,13 +14,14 @@ from types import FunctionType
 import numpy as np
 
 from loopwright.diagnostics import LoopwrightError
-from loopwright.frontends.python import numpy_functions
 from loopwright.frontends.python.fingerprint import MISSING, Captures
 from loopwright.frontends.python.function_source import FunctionSource, read_source
 from loopwright.frontends.python.name_resolution import assigned_names, loop_names
+from loopwright.frontends.python.prelude.prelude_functions import PRELUDE
 from loopwright.frontends.python.procedures.array_functions import FUNCTIONS_OF_ARRAYS
+from loopwright.frontends.python.procedures.array_operations import is_elementwise
 from loopwright.frontends.python.procedures.array_reductions import REDUCTIONS
-from loopwright.frontends.python.procedures.prelude import PRELUDE
+from loopwright.frontends.python.procedures.array_views import FUNCTIONS_OF_VIEWS
 
 __all__ = ["CalledFunctions", "is_foreign", "local_names"]
 
@@ -46,8 +47,8 @@ def _is_read(function: object) -> bool:
     """Whether the reader of whole functions knows a function."""
     if isinstance(function, type) and issubclass(function, np.generic):
         return True
-    tables = (FUNCTIONS_OF_ARRAYS, PRELUDE, REDUCTIONS)
-    return any(function in table for table in tables) or numpy_functions.is_known(function)
+    tables = (FUNCTIONS_OF_ARRAYS, FUNCTIONS_OF_VIEWS, PRELUDE, REDUCTIONS)
+    return any(function in table for table in tables) or is_elementwise(function)
 
 
 def local_names(source: FunctionSource) -> frozenset[str]:
