@@ -68,6 +68,7 @@ from loopwright.lower.procedure_nests.index_checks import (
     with_checks_outside,
 )
 from loopwright.lower.procedure_nests.multiply_matrices import lower_product
+from loopwright.lower.procedure_nests.numpy_formulas import as_in_vectors
 from loopwright.lower.procedure_nests.reduce_array import lower_reduction
 
 __all__ = ["STATUS", "checks_of", "lower_procedure"]
@@ -250,7 +251,8 @@ class _Lowering:
         return lambda body: body if array.name in self.scalars else around(body)
 
     def value(self, expr: Expr, index: Sequence[Expr] = ()) -> Expr:
-        return at_index(expr, index, self.maps)
+        found = at_index(expr, index, self.maps)
+        return as_in_vectors(found) if index else found
 
     def statement(self, stmt: ProcedureStmt, ends: _Ends) -> Stmt:
         match stmt:
