@@ -15,10 +15,10 @@ from loopwright.ir.check_procedure import check_procedure
 from loopwright.ir.evaluate import evaluate
 from loopwright.ir.interpret_nest import interpret_nest
 from loopwright.ir.interpret_procedure import interpret_procedure
-from loopwright.ir.procedure import ArrayRole, Procedure, ReturnedArray, ReturnedTuple
+from loopwright.ir.procedure import STATUS, ArrayRole, Procedure, ReturnedArray, ReturnedTuple
 from loopwright.kernels import nest_kernel
 from loopwright.lower.buffers import stride_name
-from loopwright.lower.procedure_nests.lower_procedure import STATUS, checks_of, lower_procedure
+from loopwright.lower.procedure_nests.lower_procedure import checks_of, lower_procedure
 from loopwright.machines.host import host
 from loopwright.planner.contraction_plans.inner_product import planned_product
 

@@ -38,6 +38,8 @@ __all__ = [
     "attempt",
     "context",
     "functions_in",
+    "has_mixed_divisions",
+    "has_quota",
     "holds",
     "inside",
     "is_intricate",
@@ -203,6 +205,11 @@ def require_whole() -> None:
         raise QuotaExceeded(f"more than {quotas[-1]} isl operations")
 
 
+def has_quota() -> bool:
+    """Whether a quota bounds isl's work on this thread."""
+    return hasattr(_local, "context") and bool(_local.quotas)
+
+
 def _is_spent(ctx: isl.Context) -> bool:
     """Whether the next operation would go past the quota."""
     try:
@@ -365,6 +372,21 @@ def is_intricate(points: isl.Set | isl.Map) -> bool:
         part.dim(isl.dim_type.div) > _MOST_DIVISIONS
         and part.dim(isl.dim_type.div) - _equations(part) > _MOST_DIVISIONS
         for part in parts
+    )
+
+
+def has_mixed_divisions(points: isl.Set) -> bool:
+    """Whether some division is of several iterators, or of one and another division."""
+    kinds = isl.dim_type.in_, isl.dim_type.div
+    return any(
+        sum(
+            not one.get_coefficient_val(kind, at).is_zero()
+            for kind in kinds
+            for at in range(one.dim(kind))
+        )
+        > 1
+        for part in points.get_basic_sets()
+        for one in (part.get_div(k) for k in range(part.dim(isl.dim_type.div)))
     )
 
 

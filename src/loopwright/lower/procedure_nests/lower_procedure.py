@@ -3,8 +3,9 @@
 No operation is fused with another one or regrouped, so that every number is NumPy's; sums of
 products are the exception. Loops over the elements of a statement are independent (Mark.SIMD).
 
-The kernel takes the arrays of the procedure, and where it has checks a status buffer: that holds 0
-until a check fails, then the number of the check, counted from 1, and its values.
+The kernel takes the arrays of the procedure, and where it has checks or loops that may take long a
+status buffer: at the end that holds 0, or the number of the check that has failed, counted from 1,
+and its values, or what an interrupt has raised (see `Interrupt`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from loopwright.ir.loops import (
     Buffer,
     For,
     If,
+    Interrupt,
     LabelledBlock,
     Leave,
     Let,
@@ -30,6 +32,7 @@ from loopwright.ir.loops import (
     Store,
 )
 from loopwright.ir.procedure import (
+    STATUS,
     AllocateArray,
     ArrayRole,
     BindView,
@@ -38,6 +41,8 @@ from loopwright.ir.procedure import (
     ComputeArray,
     DefineName,
     EndlessLoop,
+    LeavableBlock,
+    LeaveBlock,
     LeaveLoop,
     MultiplyMatrices,
     NextIteration,
@@ -49,7 +54,7 @@ from loopwright.ir.procedure import (
     ReturnNow,
     SetElement,
 )
-from loopwright.ir.visit import loads, statements
+from loopwright.ir.visit import loads, statements, statements_inside
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.buffers import stride_name
 from loopwright.lower.procedure_nests.build_loops import NestBuilder, block, loops
@@ -71,13 +76,14 @@ from loopwright.lower.procedure_nests.multiply_matrices import lower_product
 from loopwright.lower.procedure_nests.numpy_formulas import as_in_vectors
 from loopwright.lower.procedure_nests.reduce_array import lower_reduction
 
-__all__ = ["STATUS", "checks_of", "lower_procedure"]
+__all__ = ["checks_of", "lower_procedure"]
 
-STATUS = "status."  # the buffer of the check that has failed
 _ZERO, _ONE = Const(0), Const(1)
 # Loops from which on LLVM's work on each is cut: a function of 73 loops took 2.9 s (Cascade Lake),
 # and takes 0.8 s so, at the same speed.
 _MANY_LOOPS = 32
+# Iterations before a loop looks for interrupts: by the loops inside of each other in its body.
+_FIRST_QUOTA = (1024, 64, 2)
 _STACK_BYTES = 1024  # of an array of constant extents that lies on the stack
 
 
@@ -98,7 +104,8 @@ def lower_procedure(
     body = lowering.outermost()
     written = {stmt.buffer for stmt in statements(body) if isinstance(stmt, Store)}
     buffers = [_buffer(array, array.name in written) for array in procedure.arrays]
-    if checks:
+    if checks or any(isinstance(s, For) and s.interrupt is not None for s in statements(body)):
+        body = block(Store(STATUS, (_ZERO,), _ZERO), body)
         buffers.append(Buffer(STATUS, INT64, (_ONE,), writable=True))
     strides = (
         stride_name(array.name, dimension)
@@ -141,7 +148,7 @@ def _names(procedure: Procedure) -> set[str]:
 def _every(body: Sequence[ProcedureStmt]) -> Iterator[ProcedureStmt]:
     for stmt in body:
         yield stmt
-        if isinstance(stmt, RangeLoop | EndlessLoop):
+        if isinstance(stmt, RangeLoop | EndlessLoop | LeavableBlock):
             yield from _every(stmt.body)
         elif isinstance(stmt, Choose):
             yield from _every(stmt.body)
@@ -275,6 +282,10 @@ class _Lowering:
             case Choose(cond=cond, body=body, orelse=orelse):
                 other = self.block(orelse, ends) if orelse else None
                 return If(self.value(cond), self.block(body, ends), other)
+            case LeavableBlock(name=name, body=body):
+                return _scope(name, self.block(body, ends))
+            case LeaveBlock(name=name):
+                return Leave(name)
             case LeaveLoop():
                 return Leave(ends.loop)
             case NextIteration():
@@ -379,7 +390,8 @@ class _Lowering:
         inner = _Ends(ends.all, outer, self.builder.name("turn"))
         body = _scope(inner.iteration, self.block(stmt.body, inner))
         if isinstance(step, Const) and step.value.real > 0:
-            return _scope(outer, For(stmt.var, start, stop, body, step))
+            loop = For(stmt.var, start, stop, body, step)
+            return _scope(outer, replace(loop, interrupt=self.interrupt_of_range(stmt, body, ends)))
         first, by = Var(self.builder.name("first")), Var(self.builder.name("by"))
         turn = self.builder.index(1)[0]
         trips = Select(
@@ -388,7 +400,8 @@ class _Lowering:
             (first - stop - by - 1) // Binary("max", _ZERO - by, _ONE),
         )
         inside = Let(stmt.var, first + turn * by, body)
-        found: Stmt = For(turn.name, _ZERO, trips, inside, _ONE)
+        interrupt = self.interrupt_of_range(stmt, body, ends)
+        found: Stmt = For(turn.name, _ZERO, trips, inside, _ONE, interrupt=interrupt)
         found = Let(first.name, start, Let(by.name, step, found))
         return _scope(outer, found)
 
@@ -398,13 +411,35 @@ class _Lowering:
             inner = _Ends(ends.all, leave.name, self.builder.name("turn"))
             return _scope(inner.iteration, self.block(body, inner))
 
-        return self.builder.endless(turns)
+        return self.builder.endless(turns, lambda body: _interrupt(ends, body))
+
+    def interrupt_of_range(self, stmt: RangeLoop, body: Stmt, ends: _Ends) -> Interrupt | None:
+        """How a loop over a range may be interrupted; None for one that does not take long.
+
+        Passes on loops keep away from those that may be left.
+        """
+        depth = _depth(body)
+        has_arrays = any(
+            isinstance(x, ComputeArray | ReduceArray | MultiplyMatrices | EndlessLoop)
+            for x in _every(stmt.body)
+        )
+        return _interrupt(ends, body) if depth > 1 or (depth and has_arrays) else None
 
     def check(self, stmt: CheckThat, ends: _Ends) -> Stmt:
         number = self.numbers[_raised(stmt)]
         values = (Store(STATUS, (Const(k),), self.value(x)) for k, x in enumerate(stmt.values, 1))
         failed = block(Store(STATUS, (_ZERO,), Const(number)), *values, Leave(ends.all))
         return If(Unary("not", self.value(stmt.cond)), failed)
+
+
+def _interrupt(ends: _Ends, body: Stmt) -> Interrupt:
+    return Interrupt(ends.all, STATUS, _FIRST_QUOTA[min(_depth(body), len(_FIRST_QUOTA) - 1)])
+
+
+def _depth(stmt: Stmt) -> int:
+    """How many loops stand inside of each other."""
+    inner = max(map(_depth, statements_inside(stmt)), default=0)
+    return inner + isinstance(stmt, For)
 
 
 def _raised(check: CheckThat) -> tuple[object, ...]:
@@ -414,8 +449,12 @@ def _raised(check: CheckThat) -> tuple[object, ...]:
 
 def _scope(name: str, body: Stmt) -> Stmt:
     """A scope around `body` where something leaves it."""
-    leaves = (stmt.name for stmt in statements(body) if isinstance(stmt, Leave))
-    return LabelledBlock(name, body) if name in leaves else body
+    for stmt in statements(body):
+        if isinstance(stmt, Leave) and stmt.name == name:
+            return LabelledBlock(name, body)
+        if isinstance(stmt, For) and stmt.interrupt is not None and stmt.interrupt.scope == name:
+            return LabelledBlock(name, body)
+    return body
 
 
 def _let(name: str, value: Expr) -> Callable[[Stmt], Stmt]:
