@@ -416,9 +416,12 @@ class _Lowering:
     def interrupt_of_range(self, stmt: RangeLoop, body: Stmt, ends: _Ends) -> Interrupt | None:
         """How a loop over a range may be interrupted; None for one that does not take long.
 
-        Passes on loops keep away from those that may be left.
+        Passes on loops keep away from those that may be left. To LLVM each is two loops, and its
+        time grows exponentially with these: of loops inside of each other every other one looks.
         """
         depth = _depth(body)
+        if ends.loop and any(x.interrupt is not None for x in _outermost_loops(body)):
+            return None
         has_arrays = any(
             isinstance(x, ComputeArray | ReduceArray | MultiplyMatrices | EndlessLoop)
             for x in _every(stmt.body)
@@ -440,6 +443,15 @@ def _depth(stmt: Stmt) -> int:
     """How many loops stand inside of each other."""
     inner = max(map(_depth, statements_inside(stmt)), default=0)
     return inner + isinstance(stmt, For)
+
+
+def _outermost_loops(stmt: Stmt) -> Iterator[For]:
+    """The loops of a statement that are in no other one."""
+    if isinstance(stmt, For):
+        yield stmt
+        return
+    for inside in statements_inside(stmt):
+        yield from _outermost_loops(inside)
 
 
 def _raised(check: CheckThat) -> tuple[object, ...]:
