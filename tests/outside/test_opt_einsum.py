@@ -30,7 +30,8 @@ PATHS = "branch or random or eager or opportunistic or dynamic or dp or hq or No
 PATHS += " or (compare and greedy) or False-4 or hi or hg or greek or contract_expressions"
 # Of equations those of the first letters; `test_random_equations` draws some as theirs does.
 PATHS += " or rand_equation or auto-acdf or auto-b or auto-d or auto-e or auto-f"
-PATHS += " or auto-a or constants or (drop_in and (acdf or baa or dcc or ed or fe or ea))"
+PATHS += " or auto-a or constants or (drop_in and (acdf or baa or dcc or ed or fe or ea"
+PATHS += " or eb or aef or efdc or aab or bca or dd or bbd or fff))"
 LEAST_CALLS = (
     {"einsum": 2000, "tensordot": 500, "transpose": 100}
     if RUNS_ALL
