@@ -28,6 +28,7 @@ __all__ = [
     "load",
     "make_registers",
     "moved",
+    "prefetch",
     "read_across",
     "read_row",
     "splat_lane",
@@ -89,6 +90,18 @@ def index_binary(
     if op == "mul" and (a == 0 or b == 0):
         return SSAValue("0", INT64)
     return SSAValue(code.pure(f"{op if wraps else _INDEX_OPS[op]} {x}, {y.text}"), INT64)
+
+
+def prefetch(
+    code: FunctionBuilder, memory: PointerBuffer, offset: SSAValue, *, write: bool, level: int
+) -> None:
+    """Bring the element at `offset`, which may lie anywhere, into a level of the caches."""
+    pointer = address(code, replace(memory, is_inside=False), offset)
+    code.declarations["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
+    code.effect(
+        f"call void @llvm.prefetch.p0(ptr {pointer}, i32 {int(write)}, i32 {max(0, 4 - level)}, "
+        "i32 1)"
+    )
 
 
 def address(code: FunctionBuilder, memory: PointerBuffer, offset: SSAValue, part: int = 0) -> str:

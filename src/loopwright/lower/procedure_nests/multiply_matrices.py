@@ -7,12 +7,13 @@ in registers for a block of the sum, so that bits depend on neither tiles nor ve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Binary, Call, Const, Expr, Load, Var
-from loopwright.ir.loops import Alloc, Buffer, For, Mark, Space, Stmt, Store
+from loopwright.ir.loops import Alloc, Buffer, For, If, Mark, Space, Stmt, Store
 from loopwright.lower.procedure_nests.build_loops import NestBuilder, block, loops
+from loopwright.lower.procedure_nests.contract_matrices import PlanProduct, contracted, is_large
 from loopwright.lower.procedure_nests.element_maps import ElementMap
 from loopwright.lower.procedure_nests.pairwise_sums import accumulate_in_lanes
 
@@ -33,9 +34,15 @@ def lower_product(
     left: ElementMap,
     right: ElementMap,
     vector_bits: int = 256,
+    plan: PlanProduct | None = None,
+    taken: Collection[str] = (),
 ) -> Stmt:
-    """The loops of `target[...] = left @ right`; tiles have vectors of `vector_bits`."""
-    return _Product(builder, target, left, right, vector_bits).loops()
+    """The loops of `target[...] = left @ right`; tiles have vectors of `vector_bits`.
+
+    Where `plan` is given, matrices that turn out to be large are multiplied by the kernels it
+    chooses; these bind none of the names `taken`.
+    """
+    return _Product(builder, target, left, right, vector_bits, plan, taken).loops()
 
 
 class _Product:
@@ -46,8 +53,11 @@ class _Product:
         left: ElementMap,
         right: ElementMap,
         vector_bits: int,
+        plan: PlanProduct | None,
+        taken: Collection[str],
     ) -> None:
         self.builder, self.target, self.left, self.right = builder, target, left, right
+        self.plan, self.taken = plan, taken
         self.dtype = target.dtype
         self.lanes = vector_bits // self.dtype.bits
         self.has_row, self.has_column = len(left.axes) > 1, len(right.axes) > 1
@@ -135,6 +145,20 @@ class _Product:
     # -- matrices ---------------------------------------------------------------------------------
 
     def matrix(self) -> Stmt:
+        """Large matrices by the kernels of contractions, others by loops of their own."""
+        small, large = self.small_matrix(), self.large_matrix()
+        if large is None:
+            return small
+        return If(is_large(self.left.shape[-2], self.right.shape[-1], self.extent), large, small)
+
+    def large_matrix(self) -> Stmt | None:
+        if self.plan is None or not self.dtype.is_float or self.dtype.bits < 32:
+            return None
+        maps = self.target, self.left, self.right
+        _, left, right = (_broadcast(x, (*self.batch, _ZERO, _ZERO), 2)[:-2] for x in maps)
+        return contracted(maps, (self.batch, left, right), self.plan, self.taken)
+
+    def small_matrix(self) -> Stmt:
         rows, columns = self.left.shape[-2], self.right.shape[-1]
         if self.right.by_memory()[-1] != len(self.right.axes) - 1:
             return self.with_copy(rows, columns)

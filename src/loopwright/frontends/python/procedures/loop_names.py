@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from loopwright.frontends.python.procedures.abstract_values import AnyValue, ArrayValue, Unknown
 from loopwright.frontends.python.procedures.building import Building
 from loopwright.frontends.python.procedures.joins import Wider, joined_type, same_value, stored
+from loopwright.frontends.python.python_grammar import bound_by, nodes_of_scope
 from loopwright.frontends.python.python_values import PyType, PyValue
 from loopwright.frontends.refusal import Refusal
 from loopwright.ir.procedure import (
@@ -18,30 +19,19 @@ from loopwright.ir.procedure import (
     SetElement,
 )
 
-__all__ = ["LoopNames", "bound_names", "exported", "rebound"]
+__all__ = ["LoopNames", "bound_names", "changed_names", "exported", "rebound"]
 
 
 def bound_names(body: Sequence[ast.stmt]) -> frozenset[str]:
     """Every name that statements bind anew; `x += ...` may change an array in place."""
-    found = set()
-    for stmt in body:
-        augmented = {id(n.target) for n in ast.walk(stmt) if isinstance(n, ast.AugAssign)}
-        found |= {
-            n.id
-            for n in ast.walk(stmt)
-            if isinstance(n, ast.Name)
-            and isinstance(n.ctx, ast.Store | ast.Del)
-            and id(n) not in augmented
-        }
-    return frozenset(found)
+    nodes = list(nodes_of_scope(body))
+    augmented = {id(node.target) for node in nodes if isinstance(node, ast.AugAssign)}
+    return frozenset(bound_by(node) for node in nodes if id(node) not in augmented) - {""}
 
 
 def changed_names(body: Sequence[ast.stmt]) -> frozenset[str]:
     """Every name that statements assign."""
-    nodes = (n for stmt in body for n in ast.walk(stmt))
-    return frozenset(
-        n.id for n in nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)
-    )
+    return frozenset(map(bound_by, nodes_of_scope(body))) - {""}
 
 
 class LoopNames:
