@@ -26,8 +26,8 @@ def only_code(function: JitFunction) -> ProcedureFunction:
     return found
 
 
-def of_norm(a):
-    a[1:] = np.linalg.norm(a)
+def of_set(a):
+    a[1:] = len({1, 2})
 
 
 def combine(a, b):
@@ -199,10 +199,10 @@ def test_reports_show_the_statements() -> None:
 
 def test_a_refusal_shows_the_errors_of_one_reader() -> None:
     """The reader of affine loops would advise to write loops in place of slices."""
-    with pytest.raises(lw.SourceError, match=r"'np\.linalg\.norm' is not known") as seen:
-        lw.jit(of_norm)(numbers(3))
+    with pytest.raises(lw.SourceError, match="a set cannot be compiled") as seen:
+        lw.jit(of_set)(numbers(3))
     shown = "".join(traceback.format_exception(seen.value))
-    assert "cannot be compiled" not in shown
+    assert "slice" not in shown
 
 
 def test_permission_to_reorder_changes_nothing() -> None:

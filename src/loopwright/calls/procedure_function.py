@@ -8,6 +8,7 @@ Python function, before anything was written.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -17,6 +18,7 @@ from loopwright.calls.entry_values import EntryValues
 from loopwright.calls.procedure_call import ForPython, ProcedureCall, argument_strides
 from loopwright.diagnostics import SourceError, UsageError
 from loopwright.frontends.python import ArgType
+from loopwright.frontends.python.fingerprint import NewCapture, argument_types, lookup
 from loopwright.frontends.python.procedures.variant import Variant
 from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.expr import Var
@@ -77,22 +79,48 @@ class ProcedureFunction:
         self.python_calls = 0  # that the Python function has run
         self._variants: dict[Variant, _Variant | SourceError] = {}
         self._ready: BoundedCache[tuple[Any, ...], Run] = BoundedCache(_MOST_READY)
+        self._count = len(types)
+        self._hidden: tuple[str, ...] = ()  # arrays from outside, passed behind the arguments
         self._in_key = tuple(k for k, x in enumerate(types) if _is_integer(x))
         self._arrays = tuple(k for k, x in enumerate(types) if x.kind == "array")
 
     def read_for(self, args: tuple[Any, ...]) -> None:
         """Read the function for a call; raises SourceError where it cannot be compiled."""
+        args = self._with_hidden(args)
         arrays = {k: args[k] for k in self._arrays}
         if all(map(is_regular, arrays.values())):
-            self._variant(_variant_of(arrays))
+            try:
+                self._variant(_variant_of(arrays))
+            except NewCapture as capture:
+                self._hide(capture.name)
+                self.read_for(args[: self._count])
+
+    def _with_hidden(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The arguments of a call, and the arrays from outside as they are now."""
+        if not self._hidden:
+            return args
+        return (*args, *[lookup(self._function, name) for name in self._hidden])
+
+    def _hide(self, name: str) -> None:
+        """Pass an array from outside as one more argument from now on."""
+        self._hidden = (*self._hidden, name)
+        self._types = (*self._types, *argument_types((lookup(self._function, name),)))
+        self._arrays = (*self._arrays, len(self._types) - 1)
+        self._variants.clear()
+        self._ready.clear()
 
     def __call__(self, args: tuple[Any, ...], threads: int) -> Any:
         """Run compiled code, on one thread, or the Python function."""
         del threads
+        args = self._with_hidden(args)
         key = self._key(args)
         run = self._ready.get(key)
         if run is None:
-            run = self._ready[key] = self._prepare(args)
+            try:
+                run = self._ready[key] = self._prepare(args)
+            except NewCapture as capture:
+                self._hide(capture.name)
+                return self(args[: self._count], 1)
         try:
             return run(args)
         except ForPython as reason:
@@ -107,13 +135,15 @@ class ProcedureFunction:
     def record(self, program: CallProgram, args: tuple[Any, ...], threads: int) -> bool:
         """Write down what a call does that came before; False where that is not possible."""
         del threads
+        if self._hidden:  # arrays from outside are looked up in every call
+            return False
         run = self._ready.get(self._key(args))
         return isinstance(run, ProcedureCall) and run.record(program, args)
 
     def _in_python(self, args: tuple[Any, ...], reason: object) -> Any:
         self.python_calls += 1
         log("python", lambda: f"{self._function.__qualname__}: {reason}")
-        return self._function(*args)
+        return self._function(*args[: self._count])
 
     # -- variants ---------------------------------------------------------------------------------
 
@@ -139,14 +169,20 @@ class ProcedureFunction:
             lower_procedure,
         )
 
-        procedure = read_procedure(self._function, self._types, variant)
+        # lazy: likewise
+        from loopwright.planner.contraction_plans.inner_product import planned_product
+
+        procedure = read_procedure(self._function, self._types, variant, self._hidden)
         if options.current().check:
             from loopwright.ir.check_procedure import check_procedure  # lazy: developers check
 
             check_procedure(procedure)
         names = [parameter.name for parameter in procedure.parameters]
         orders = {names[k]: order for k, order in variant.orders}
-        nest = lower_procedure(procedure, orders, 64 * target_machine().lanes(64))
+        machine = target_machine()
+        nest = lower_procedure(
+            procedure, orders, 64 * machine.lanes(64), partial(planned_product, machine=machine)
+        )
         self.captured = tuple(dict([*self.captured, *procedure.captured]).items())
         return _Variant(procedure, nest, checks_of(procedure))
 
@@ -206,17 +242,19 @@ class ProcedureFunction:
         try:
             if not args:
                 return f"{self._function.__name__}: a whole function, as loops in source order"
-            found = self._fitting(args)[0]
+            found = self._fitting(self._with_hidden(args))[0]
         except ForPython as reason:
             return f"'{self._function.__name__}' is left to Python: {reason}"
         lines = ["a whole function, its statements as loops in source order, on one thread"]
         if self.python_calls:
             lines.append(f"{self.python_calls} calls were left to Python")
+        lines += found.procedure.claims
         return "\n".join([*lines, procedure_text(found.procedure)])
 
     def inspect(self, stage: str, args: tuple[Any, ...], threads: int) -> str:
         """The text of a stage for one call: loops, c, llvm or asm."""
         del threads
+        args = self._with_hidden(args)
         try:
             found = self._fitting(args)[0]
         except ForPython as reason:
