@@ -40,39 +40,7 @@ def triangle() -> Program:
     return program("syrk", arrays, For("i", 0, "n", For("k", 0, "n", For("j", 0, "i + 1", body))))
 
 
-def symmetric() -> Program:
-    """A scalar sum beside an update of rows further up, as in BLAS's symm."""
-    arrays = {
-        "A": "in float64 [n, n]",
-        "B": "in float64 [n, n]",
-        "C": "inout float64 [n, n]",
-        "t": "local float64 []",
-    }
-    inner = For(
-        "k",
-        0,
-        "i",
-        Do("C[k, j]", "C[k, j] + B[i, j] * A[i, k]"),
-        Do("t", "t + B[k, j] * A[i, k]"),
-    )
-    body = For("j", 0, "n", Do("t", "0"), inner, Do("C[i, j]", "C[i, j] + t"))
-    return program("symm", arrays, For("i", 0, "n", body))
-
-
 # -- golden --------------------------------------------------------------------------------------
-
-
-def lines() -> Program:
-    """A line of the caller's that every iteration uses; the last values stay in it."""
-    arrays = {"A": "inout float64 [n, m]", "line": "inout float64 [m]"}
-    body = For(
-        "q",
-        0,
-        "n",
-        For("p", 0, "m", Do("line[p]", "A[q, p] + 1")),
-        For("s", 0, "m", Do("A[q, s]", "line[s] * 2")),
-    )
-    return program("lines", arrays, body, params="n m")
 
 
 # -- cores ---------------------------------------------------------------------------------------
@@ -153,30 +121,6 @@ REFUSED: tuple[tuple[Program, tuple[Step, ...], str], ...] = (
         (StripMine("i", 4), core("i", "j", "k", shares=2), Parallel("i_t")),
         "the contraction of S0 is parallel; threads are shared out once",
     ),
-    (
-        triangle(),
-        (SeparateBox(("i", "k", "j"), ("i",), ("S1",), 0),),
-        "the statements of the nest are S0",
-    ),
-    (
-        matmul(),
-        (SeparateBox(("i", "j", "k"), ("i",), ("S0",), 0),),
-        "it is a box",
-    ),
-    (
-        symmetric(),
-        (DistributeStatements("i", ("S1", "S0", "S2", "S3"), (1, 3)),),
-        "would reverse flow S3[0, 0] -> S1[1, 0, 0]",
-    ),
-    (
-        symmetric(),
-        (DistributeStatements("i", ("S0", "S1"), (1, 1)),),
-        "the statements of loop 'i' are S0, S1, S2, S3",
-    ),
-    (symmetric(), (ExpandArray("t", ("k",)),), "array 't' is used outside the loops, by S0, S3"),
-    (symmetric(), (ExpandArray("t", ("j", "i")),), "loop 'i' is not inside loop 'j'"),
-    (symmetric(), (ExpandArray("x", ("i",)),), "there is no array 'x'"),
-    (lines(), (ExpandArray("A", ("q",)),), "S0 reads what 'A' held before"),
 )
 
 
