@@ -125,7 +125,7 @@ def assert_near(found: Mapping[str, np.ndarray], wanted: Arrays, what: object) -
 @needs_cc
 def test_c_text() -> None:
     """All nests in one file for the compiler; functions of its library round as they like."""
-    cases = TAKEN if in_all() else TAKEN[::7]
+    cases = TAKEN if in_all() else TAKEN[::10]
     nests = [REWRITES[name].rewrite(REWRITES[name].nest(x.program)) for name, x in cases]
     for (name, region), nest, run in zip(cases, nests, compile_c(nests), strict=True):
         for seed, n in enumerate(REWRITES[name].sizes[-4:]):
