@@ -21,7 +21,8 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from gpu.test_families import FOLDER, NAMES
+from gpu.test_programs import FAMILIES as NAMES
+from gpu.test_programs import FOLDER
 from kernels.corpus import KERNELS, SYMBOLIC, write_source
 from loopwright.backends.c_text.c_dialect import CUDA
 from loopwright.backends.device_text.device_module import emit_kernels
