@@ -31,6 +31,31 @@ def _product(c, a, b):  # type: ignore[no-untyped-def]
                 c[i, j] += a[i, k] * b[k, j]
 
 
+@lw.jit
+def _whole(s, x, y):  # type: ignore[no-untyped-def]
+    y[:] = y + s * x
+
+
+@lw.jit
+def _fresh(x, y, z):  # type: ignore[no-untyped-def]
+    return x + y + z
+
+
+@lw.jit
+def _three(x, y, z):  # type: ignore[no-untyped-def]
+    total = (x + y).sum()
+    return x + y, z[1:], total
+
+
+@lw.jit
+def _counted(x, y, i):  # type: ignore[no-untyped-def]
+    n = 0
+    while n < 3:
+        y[i[n]] = x[n]
+        n += 1
+    return n
+
+
 def run(setting: Setting) -> Outcome:
     """Race calls of each kind against what NumPy has for it."""
     table = Table((("call", "26s"), ("ours us", "8.3f"), ("numpy us", "8.3f"), ("times", "7.2f")))
@@ -69,6 +94,7 @@ def _calls() -> dict[str, tuple[Call, Call]]:
     x, y, z = random.random(8), random.random(8), np.zeros(8)
     out, other = np.empty_like(a), np.empty_like(a)
     i, j = ((9 * v).astype(np.int64) for v in (a, b))
+    places = np.arange(8)
     e, n, text = lw.einsum, np.einsum, "mk,kn->mn"
     return {
         "product, matmul": (lambda: e(text, a, b), lambda: np.matmul(a, b)),
@@ -107,4 +133,11 @@ def _calls() -> dict[str, tuple[Call, Call]]:
         ),
         "jit, a number and arrays": (lambda: _add_scaled(2.0, x, z), lambda: np.add(y, 2.0 * x, z)),
         "jit, a product": (lambda: _product(out, a, b), lambda: np.add(other, a @ b, out=other)),
+        "jit, whole, in place": (lambda: _whole(2.0, x, z), lambda: _whole.py_func(2.0, x, z)),
+        "jit, whole, a new array": (lambda: _fresh(x, y, z), lambda: _fresh.py_func(x, y, z)),
+        "jit, whole, a tuple": (lambda: _three(x, y, z), lambda: _three.py_func(x, y, z)),
+        "jit, whole, a loop, checks": (
+            lambda: _counted(x, z, places),
+            lambda: _counted.py_func(x, z, places),
+        ),
     }

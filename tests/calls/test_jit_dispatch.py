@@ -254,3 +254,111 @@ def test_threads() -> None:
         assert all(pool.map(work, range(4)))
     ends.set()
     other.join()
+
+
+HALF = 0.5
+
+
+def halves(x):
+    return x * HALF
+
+
+def put(x, at, values):
+    for k in range(len(at)):
+        x[at[k]] = values[k]
+
+
+def of_new(x):
+    y = x * 2
+    return y[1:], y, float(x[0]), x[0] > 1
+
+
+def same(found: Any, want: Any) -> None:
+    """Equal in values, types, strides and in what shares memory with what."""
+    assert type(found) is type(want)
+    if isinstance(want, tuple):
+        assert len(found) == len(want)
+        for one, other in zip(found, want, strict=True):
+            same(one, other)
+    elif isinstance(want, np.ndarray):
+        np.testing.assert_array_equal(found, want, strict=True)
+        assert found.strides == want.strides
+        assert found.flags.writeable == want.flags.writeable
+    else:
+        assert found == want
+
+
+def test_whole_functions_return_what_they_return_in_python() -> None:
+    compiled = lw.jit(of_new)
+    x = np.arange(1.0, 7.0)
+    assert becomes_native(lambda: compiled(x))
+    same(compiled(x), of_new(x))
+    view, whole, *_ = compiled(x)
+    assert view.base is whole
+
+
+def test_what_is_returned_of_arguments_is_theirs() -> None:
+    def parts(x, y):
+        y[...] = halves(x).T
+        total = x.sum()
+        return (x, y[::-1, 1:], (total, 3, 2.5, True)), x + 1, x.T * 2, None, y.T
+
+    compiled = lw.jit(parts)
+    x, y = np.arange(6.0).reshape(2, 3), np.zeros((3, 2))
+    assert becomes_native(lambda: compiled(x, y))
+    before = sys.getrefcount(x), sys.getrefcount(y), sys.getrefcount(None)
+    for _ in range(50):
+        found = compiled(x, y)
+    assert found[0][0] is x
+    assert np.shares_memory(found[0][1], y)
+    same(found, parts(x, y.copy()))
+    del found
+    after = sys.getrefcount(x), sys.getrefcount(y), sys.getrefcount(None)
+    assert after[:2] == before[:2]
+    assert abs(after[2] - before[2]) < 25
+
+
+def test_a_check_that_fails_raises_from_native_calls() -> None:
+    compiled = lw.jit(put)
+    x, at, values = np.zeros(4), np.array([0, 3, 1]), np.array([1.0, 2.0, 3.0])
+    assert becomes_native(lambda: compiled(x, at, values))
+    at[1], x[:] = 4, 0
+    found = dispatcher()
+    assert found is not None
+    found.words[STATE["countdown"]] = 100
+    for _ in range(3):
+        with pytest.raises(IndexError, match="index 4 is out of bounds for axis 0 with size 4"):
+            compiled(x, at, values)
+    assert found.words[STATE["countdown"]] == 97
+    assert list(x) == [1, 0, 0, 0]
+    at[1] = 2
+    compiled(x, at, values)
+    assert list(x) == [1, 3, 2, 0]
+
+
+def test_outer_names_of_helpers_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    @lw.jit
+    def compiled(x):
+        return halves(x) + 1
+
+    x = np.ones(3)
+    assert becomes_native(lambda: compiled(x))
+    monkeypatch.setitem(globals(), "HALF", 4.0)
+    np.testing.assert_array_equal(compiled(x), np.full(3, 5.0))
+
+
+def test_whole_functions_whose_arguments_overlap_go_to_python() -> None:
+    @lw.jit
+    def shift(x, y):
+        x[...] = y + 1
+
+    memory = np.arange(8.0)
+    shift(memory[:3], memory[5:])
+    assert becomes_native(lambda: shift(memory[:3], memory[5:]))
+    memory[:] = np.arange(8.0)
+    shift(memory[1:4], memory[:3])
+    np.testing.assert_array_equal(memory, [0, 1, 2, 3, 4, 5, 6, 7])
+    fixed = np.zeros(3)
+    fixed.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        shift(fixed, memory[5:])

@@ -13,10 +13,10 @@ from collections import Counter
 
 from . import coverage, kill
 from .draw import draw
-from .mutant import MISCOMPILES, MUTANTS, Mutant, read_mutants, write_mutants
+from .mutant import MISCOMPILES, MUTANTS, TEN_FAULTS, Mutant, read_mutants, write_mutants
 from .reached import SOURCE, Reached, package_of
 
-LISTS = (MUTANTS, MISCOMPILES)
+LISTS = (MUTANTS, MISCOMPILES, TEN_FAULTS)
 
 
 def main() -> None:

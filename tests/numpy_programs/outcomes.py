@@ -7,6 +7,7 @@ given an allowance, an absolute error for each array or number.
 
 from __future__ import annotations
 
+import ast
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -163,7 +164,30 @@ def excused(text: str, found: Outcome, right: Outcome) -> str:
         wrong = difference(found, right)
         if wrong and not difference(_without_signs(found), _without_signs(right)):
             return "which of two zeros"
+    if right.error is None and found.error is None and _is_bound_twice(text):
+        widened = replace(right, result=_widened(right.result, found.result))
+        if difference(found, right) and not difference(found, widened):
+            return "a name has one type"
     return ""
+
+
+def _is_bound_twice(text: str) -> bool:
+    """Whether some name is assigned twice."""
+    stores = [n.id for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Name) and _is_store(n)]
+    return len(stores) > len(set(stores))
+
+
+def _is_store(name: ast.Name) -> bool:
+    return isinstance(name.ctx, ast.Store)
+
+
+def _widened(right: Any, found: Any) -> Any:
+    """Python's integers as the floats of the same value that were found in their place."""
+    if isinstance(right, tuple) and isinstance(found, tuple) and len(right) == len(found):
+        return tuple(map(_widened, right, found))
+    if type(right) in (int, bool) and isinstance(found, float | complex) and found == right:
+        return found
+    return right
 
 
 def _without_signs(outcome: Outcome) -> Outcome:

@@ -168,19 +168,6 @@ def worded() -> None:
             function(np.ones(1))
 
 
-def late() -> None:
-    """NumPy broadcasts a tail of one element; other extents are compared as NumPy does."""
-    text = "def f(a, b):\n    s = 0.0\n    for i in range(2, 3):\n        s += (a[i:] + b).sum()\n"
-    whole = define(text + "    return s\n")
-    function, b = lw.jit(whole), np.arange(3.0)
-    assert function(np.arange(5.0), b) == whole(np.arange(5.0), b)
-    assert whole(np.arange(3.0), b) == 9.0
-    with pytest.raises(NotImplementedError, match="extents 1 and 3 broadcast together"):
-        function(np.arange(3.0), b)
-    with pytest.raises(ValueError, match="broadcast together with extents 2 and 3"):
-        function(np.arange(4.0), b)
-
-
 def strides() -> None:
     whole = define("def f(a):\n    return a.sum(axis=0, keepdims=True)\n")
     one, other = (f(np.ones((4, 3))) for f in (lw.jit(whole), whole))
@@ -211,7 +198,6 @@ SHOWN: dict[str, Callable[[], None]] = {
     "numbers that are returned": returned,
     "what raises for every value": certain,
     "texts of exceptions": worded,
-    "an extent of 1 that only a loop knows": late,
     "strides of axes with one element": strides,
     "Ctrl-C": unanswered,
 }

@@ -20,7 +20,15 @@ from typing import Any
 from loopwright.analysis.relations import between, ends, maps_of, union
 from loopwright.ir.access_names import NamedAccess
 from loopwright.ir.analysis_manager import AnalysisManager, DomainAnalysis
-from loopwright.ir.islkit import GaveUp, affine_map, context, isl
+from loopwright.ir.islkit import (
+    GaveUp,
+    affine_map,
+    attempt,
+    context,
+    has_quota,
+    is_entangled,
+    isl,
+)
 from loopwright.ir.program import Access, Program, Role, Statement
 from loopwright.lazy_dataclass import dataclass
 from loopwright.memo import computed_once
@@ -36,6 +44,7 @@ __all__ = [
     "flow_through",
     "known_dependences",
     "memory_dependences",
+    "require_few_remainders",
     "statement_between",
     "strongly_connected_components",
     "unchanged_results",
@@ -45,6 +54,7 @@ __all__ = [
 # Up to here isl is fastest on the whole tree; its effort grows with the square of the statements
 # in one sequence, that of one array at a time does not.
 _FEW_STATEMENTS = 60
+_MOST_OPERATIONS = 4_000_000  # of isl, for the dependences of more, where a quota holds
 _FEW_PIECES = 2  # of the accesses of one statement, that isl is asked about at once
 # isl's projections and simplifications of deep nests take exponential time that no quota counts.
 _MOST_LOOPS = 12
@@ -104,6 +114,7 @@ def _accesses(program: Program, arrays: Collection[str]) -> Accesses:
     deepest = max((len(statement.iterators) for statement in program.statements), default=0)
     if deepest > _MOST_LOOPS:
         raise GaveUp(f"{deepest} loops around a statement are more than {_MOST_LOOPS}")
+    require_few_remainders(program)
     space = program.context.get_space()
     reads = [(s, a) for s in program.statements for a in s.reads if a.array in arrays]
     writes = [(s, s.write) for s in program.statements if s.write.array in arrays]
@@ -113,6 +124,17 @@ def _accesses(program: Program, arrays: Collection[str]) -> Accesses:
         union(space, (access_map(program, s, a) for s, a in reads)).coalesce(),
         union(space, (access_map(program, s, a) for s, a in writes)).coalesce(),
     )
+
+
+def require_few_remainders(program: Program) -> None:
+    """Raise GaveUp for conditions that isl may take for ever over, which no quota ends.
+
+    Those are more than two divisions of which one is of a sum or of another division, as in
+    `(2 * i + j) % 7 < 3 && (i - k) % 5 != (i + j) % 3`; divisions of single iterators are quick.
+    """
+    for statement in program.statements:
+        if is_entangled(statement.domain):
+            raise GaveUp(f"statement {statement.name} stands under many remainders of sums")
 
 
 def _by_array(found: Accesses) -> Iterator[Accesses]:
@@ -185,12 +207,24 @@ def known_dependences(analyses: AnalysisManager) -> Dependences:
     """The exact dependences of a program in its source order, with what is known of its arrays."""
     program = analyses.program
     if not 0 < len(program.statements) <= _FEW_STATEMENTS:
-        return dependences(program)
+        found = analyses.derive(_of_many) if has_quota() else (dependences(program),)
+        if not found:
+            raise GaveUp(f"its dependences take isl more than {_MOST_OPERATIONS} operations")
+        return found[0]
     written = dict.fromkeys(statement.write.array for statement in program.statements)
     flows = [analyses.derive(FlowThrough(array)) for array in written]
     anti, output = zip(*(analyses.derive(_NextWrites(array)) for array in written), strict=True)
     # Several arrays may order the same instances.
     return Dependences(program, *(_together(parts) for parts in (flows, anti, output)))
+
+
+def _of_many(analyses: AnalysisManager) -> tuple[Dependences, ...]:
+    """The dependences of many statements; none where isl gives up, which is asked only once."""
+    try:
+        with attempt(_MOST_OPERATIONS):
+            return (dependences(analyses.program),)
+    except GaveUp:
+        return ()
 
 
 def unchanged_results(analyses: AnalysisManager, changed: str) -> dict[Any, Any]:
@@ -217,6 +251,8 @@ def whole_results(analyses: AnalysisManager) -> dict[Any, Any]:
         found[_own_order] = order
     if (known := analyses.known(known_dependences)) is not None:
         found[known_dependences] = known.where(lambda relation: relation)
+    if analyses.known(_of_many) == ():
+        found[_of_many] = ()
     return found
 
 

@@ -22,7 +22,7 @@ from loopwright.calls.c_initial_values import (
     open_extent,
     whole,
 )
-from loopwright.calls.jit_dispatch import NativeCalls, install_native_calls
+from loopwright.calls.jit_dispatch import AffineCall, NativeCalls, install_native_calls
 from loopwright.calls.region_arguments import RegionArguments
 from loopwright.calls.specialisation import Specialisation
 from loopwright.diagnostics import (
@@ -101,8 +101,8 @@ class CFunction:
         self._native: NativeCalls | None = None
         self._plain: Specialisation | None = None  # all that a call runs, on its arguments alone
         if _has_native_calls():
-            self._plain, places = self._plain_code()
-            self._native = NativeCalls(None, self._call, places)
+            self._plain, self._places = self._plain_code()
+            self._native = NativeCalls(None, self._call)
             self._dispatch_words = self._native.words  # by this name native code finds them
             if self._plain is not None:
                 self._plain.on_forget = self._native.forget
@@ -134,12 +134,12 @@ class CFunction:
 
     __call__ = _call
 
-    def _known(self, args: tuple[Any, ...]) -> tuple[Specialisation, tuple[Any, ...]] | None:
+    def _known(self, args: tuple[Any, ...]) -> AffineCall | None:
         """The code that a call has run, and the arguments it was given."""
         if self._plain is None:
             return None
         values = self._bound(args, {})
-        return self._plain, self._orders[0](values)
+        return AffineCall(self._plain, self._orders[0](values), self._places)
 
     def _run(self, args: tuple[Any, ...], named: dict[str, Any]) -> None:
         values = self._bound(args, named)

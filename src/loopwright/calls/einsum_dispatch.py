@@ -166,7 +166,7 @@ def _launches(
         program.launch(bound, *map(number, arrays[-1]))
         cycles += choice.cycles
     program.releases = cycles > _BRIEF
-    program.result = numbers[id(out)]
+    program.give(numbers[id(out)])
     if target is not None:
         program.writes(0)
         for place, operand in enumerate(operands, 1):
@@ -179,7 +179,7 @@ def _view_program(operand: Array, view: Any) -> CallProgram | None:
     if type(view) is not np.ndarray or not view.ndim or not view.size:
         return None
     program = CallProgram()
-    program.result = program.view(1, view.shape, view.strides)
+    program.give_view(program.argument(1), 0, view.shape, view.strides)
     return program
 
 

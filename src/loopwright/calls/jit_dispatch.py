@@ -11,7 +11,7 @@ import builtins
 import math
 from collections.abc import Callable
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from loopwright.kernels import dispatcher
 from loopwright.runtime.call_table import CallProgram, array_words
 from loopwright.runtime.native_dispatch import Dispatcher
 
-__all__ = ["NativeCalls", "install_native_calls"]
+__all__ = ["AffineCall", "NativeCalls", "install_native_calls"]
 
 _MOST_CALLS = 64  # of one function
 _PAUSE = 7  # calls between two looks at one that is raced
@@ -40,24 +40,28 @@ def install_native_calls(owner: type) -> bool:
     return True
 
 
+class Recordable(Protocol):
+    """The code of a call, which can be written down."""
+
+    @property
+    def captured(self) -> tuple[tuple[str, object], ...]:
+        """The outer names that count, with the values they had."""
+
+    def record(self, program: CallProgram, args: tuple[Any, ...], threads: int) -> bool:
+        """Write down what a call does that came before; False where that is not possible."""
+
+
 class NativeCalls:
     """The calls of one function that the dispatcher knows.
 
-    `function` is that of Python whose outer names count, None for one of C. `places` are where the
-    arguments of the code stand among those of a call, counted from 1; None: in the same order.
+    `function` is that of Python whose outer names count, None for one of C.
     """
 
-    def __init__(
-        self,
-        function: FunctionType | None,
-        fallback: Callable[..., Any],
-        places: tuple[int, ...] | None = None,
-    ) -> None:
+    def __init__(self, function: FunctionType | None, fallback: Callable[..., Any]) -> None:
         found = dispatcher()
         assert found is not None
         self._here: Dispatcher = found
         self._function = function
-        self._places = places
         self._fallback = fallback  # which words refer to
         self._table = found.table(_MOST_CALLS)
         self._pause = 0  # calls that are not looked at: which code they run is not yet decided
@@ -67,9 +71,9 @@ class NativeCalls:
         self,
         args: tuple[Any, ...],
         threads: int,
-        code: Callable[[tuple[Any, ...]], tuple[Specialisation, tuple[Any, ...]] | None],
+        code: Callable[[tuple[Any, ...]], Recordable | None],
     ) -> None:
-        """Write down a call that came before; `code` gives what it ran, and on which arguments."""
+        """Write down a call that came before; `code` gives what it ran."""
         if self._pause:
             self._pause -= 1
             return
@@ -84,10 +88,10 @@ class NativeCalls:
             # Views of their own, as arguments are told apart by identity: see einsum_dispatch.
             args = tuple(x[...] if type(x) is np.ndarray else x for x in args)
             found = code(args)
-            if found is not None and found[0].is_racing(found[1], threads):
+            if isinstance(found, AffineCall) and found.is_racing(threads):
                 self._pause = _PAUSE
                 return
-            program = None if found is None else self._program(args, *found, threads)
+            program = None if found is None else self._program(args, found, threads)
             if program is not None:
                 scratch = self._table.add(words, program)
             if scratch is None:
@@ -95,16 +99,13 @@ class NativeCalls:
         if scratch is not None:
             self._here.offer(scratch)
 
-    def _program(
-        self, args: tuple[Any, ...], code: Specialisation, given: tuple[Any, ...], threads: int
-    ) -> CallProgram | None:
+    def _program(self, args: tuple[Any, ...], code: Recordable, threads: int) -> CallProgram | None:
         program = CallProgram()
         if self._function is None:
             assert not code.captured
         elif not _watch(program, self._function, code.captured):
             return None
-        places = self._places or tuple(range(1, len(args) + 1))
-        return _filled(program, code, args, given, places, threads)
+        return program if code.record(program, args, threads) else None
 
     def forget(self) -> None:
         """Forget all calls: there are other records, or outer names have changed."""
@@ -126,57 +127,73 @@ def _signature(here: Dispatcher, args: tuple[Any, ...]) -> tuple[int, ...] | Non
     return tuple(words)
 
 
-def _filled(
-    program: CallProgram,
-    code: Specialisation,
-    args: tuple[Any, ...],
-    given: tuple[Any, ...],
-    order: tuple[int, ...],
-    threads: int,
-) -> CallProgram | None:
-    """What a call does, written to `program`; None where that is not known beforehand.
+class AffineCall:
+    """The code of affine loops and what it is given.
 
-    `args` are those of the call, `given` those of its code, which stand at the places `order`.
+    That stands at `places` among the arguments of a call, counted from 1; None: in the same order.
     """
-    arrays = {place: x for place, x in enumerate(args, 1) if type(x) is np.ndarray}
-    if any(not x.size for x in arrays.values()):
-        return None
-    found = code.launches(given, threads)
-    summary = code.summary
-    result = summary.result
-    if found is None or (result is not None and result.is_tuple):
-        return None
-    fresh, launches = found
-    numbers: dict[str, int] = {}
-    places = {x.name: place for place, x in zip(order, summary.arguments, strict=True)}
-    for argument in summary.arguments:
-        place = places[argument.name]
-        if place in arrays:
-            if not arrays[place].flags.aligned:
-                return None
-            numbers[argument.name] = program.argument(place)
-        elif argument.kind != "int":
-            if type(args[place - 1]) is not float or argument.dtype != "float64":
-                return None
-            numbers[argument.name] = program.number(place, single=False)
-    numbers |= {name: program.new(shape, dtype) for name, shape, dtype in fresh}
-    for name, shape, dtype in launches.temporaries:
-        numbers[name] = program.temporary(math.prod(shape) * dtype.itemsize)
-    for kernel, names in launches.kernels:
-        program.launch(kernel, *(numbers[name] for name in names))
-    if result is not None:
-        (name,) = result.names
-        program.result = program.argument(places[name]) if name in places else numbers[name]
-    for name in code.written:
-        place = places[name]
-        if place not in arrays:
-            return None  # a parameter of C that its function changes: a copy of its own
-        program.writes(place)
-        for other, array in arrays.items():
-            if other != place:
-                program.apart(place, arrays[place], other, array)
-    program.kept += [x.dtype for x in arrays.values()]
-    return program
+
+    def __init__(
+        self,
+        code: Specialisation,
+        given: tuple[Any, ...],
+        places: tuple[int, ...] | None = None,
+    ) -> None:
+        self._code, self._given, self._places = code, given, places
+
+    @property
+    def captured(self) -> tuple[tuple[str, object], ...]:
+        """The outer names that count, with the values they had."""
+        return self._code.captured
+
+    def is_racing(self, threads: int) -> bool:
+        """Whether it is open which code serves such calls."""
+        return self._code.is_racing(self._given, threads)
+
+    def record(self, program: CallProgram, args: tuple[Any, ...], threads: int) -> bool:
+        """Write down what the call does; False where that is not known beforehand."""
+        code, order = self._code, self._places or tuple(range(1, len(args) + 1))
+        arrays = {place: x for place, x in enumerate(args, 1) if type(x) is np.ndarray}
+        if any(not x.size for x in arrays.values()):
+            return False
+        found = code.launches(self._given, threads)
+        summary = code.summary
+        result = summary.result
+        if found is None:
+            return False
+        fresh, launches = found
+        numbers: dict[str, int] = {}
+        places = {x.name: place for place, x in zip(order, summary.arguments, strict=True)}
+        for argument in summary.arguments:
+            place = places[argument.name]
+            if place in arrays:
+                if not arrays[place].flags.aligned:
+                    return False
+                numbers[argument.name] = program.argument(place)
+            elif argument.kind != "int":
+                if type(args[place - 1]) is not float or argument.dtype != "float64":
+                    return False
+                numbers[argument.name] = program.number(place, single=False)
+        numbers |= {name: program.new(shape, dtype) for name, shape, dtype in fresh}
+        for name, shape, dtype in launches.temporaries:
+            numbers[name] = program.temporary(math.prod(shape) * dtype.itemsize)
+        for kernel, names in launches.kernels:
+            program.launch(kernel, *(numbers[name] for name in names))
+        for name in code.written:
+            place = places[name]
+            if place not in arrays:
+                return False  # a parameter of C that its function changes: a copy of its own
+            program.writes(place)
+            for other, array in arrays.items():
+                if other != place:
+                    program.apart(place, arrays[place], other, array)
+        program.kept += [x.dtype for x in arrays.values()]
+        if result is not None:
+            for name in result.names:
+                program.give(program.argument(places[name]) if name in places else numbers[name])
+            if result.is_tuple:
+                program.give_tuple(len(result.names))
+        return True
 
 
 def _watch(
@@ -189,10 +206,14 @@ def _watch(
         name, *attributes = dotted.split(".")
         holder = _watch_variable(program, function, name)
         for attribute in attributes:
-            if not isinstance(holder, ModuleType) or attribute not in vars(holder):
+            helper = getattr(holder, "py_func", holder)
+            if isinstance(helper, FunctionType):
+                holder = _watch_variable(program, helper, attribute)
+            elif isinstance(holder, ModuleType) and attribute in vars(holder):
+                program.watch(vars(holder), attribute, vars(holder)[attribute])
+                holder = vars(holder)[attribute]
+            else:
                 return False
-            program.watch(vars(holder), attribute, vars(holder)[attribute])
-            holder = vars(holder)[attribute]
         if holder is not value:
             return False
     return True

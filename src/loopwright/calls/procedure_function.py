@@ -7,19 +7,18 @@ Python function, before anything was written.
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Callable
+from functools import partial
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeAlias
-
-import numpy as np
 
 from loopwright import options
 from loopwright.calls.arguments import stride_values
 from loopwright.calls.entry_values import EntryValues
-from loopwright.calls.procedure_results import ResultLayout
+from loopwright.calls.procedure_call import ForPython, ProcedureCall, argument_strides
 from loopwright.diagnostics import SourceError, UsageError
 from loopwright.frontends.python import ArgType
+from loopwright.frontends.python.fingerprint import NewCapture, argument_types, lookup
 from loopwright.frontends.python.procedures.variant import Variant
 from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.expr import Var
@@ -30,15 +29,14 @@ from loopwright.machines.machine_argument import target_machine
 from loopwright.memo import BoundedCache
 from loopwright.runtime.array_arguments import (
     Array,
-    element_strides,
     is_regular,
     made_for,
-    overlap,
     overlaps_itself,
 )
 
 if TYPE_CHECKING:
     from loopwright.ir.loops import LoopNest
+    from loopwright.runtime.call_table import CallProgram
     from loopwright.runtime.kernel import CompiledKernel
 
 __all__ = ["ProcedureFunction"]
@@ -47,7 +45,6 @@ Run: TypeAlias = Callable[[tuple[Any, ...]], Any]
 
 _MOST_READY = 1024  # calls remembered with their kernel
 _MOST_VARIANTS = 16
-_NO_TABLE = np.zeros(0, dtype=np.int64)
 _LEAST, _MOST = -(2**63), 2**63 - 1
 
 
@@ -73,10 +70,6 @@ class _Variant:
         return found
 
 
-class _ForPython(Exception):  # noqa: N818, a verdict and no error
-    """Raised with the reason where a call is for the Python function."""
-
-
 class ProcedureFunction:
     """A function for one tuple of argument types. Safe to call from several threads at once."""
 
@@ -86,34 +79,71 @@ class ProcedureFunction:
         self.python_calls = 0  # that the Python function has run
         self._variants: dict[Variant, _Variant | SourceError] = {}
         self._ready: BoundedCache[tuple[Any, ...], Run] = BoundedCache(_MOST_READY)
+        self._count = len(types)
+        self._hidden: tuple[str, ...] = ()  # arrays from outside, passed behind the arguments
         self._in_key = tuple(k for k, x in enumerate(types) if _is_integer(x))
         self._arrays = tuple(k for k, x in enumerate(types) if x.kind == "array")
 
     def read_for(self, args: tuple[Any, ...]) -> None:
         """Read the function for a call; raises SourceError where it cannot be compiled."""
+        args = self._with_hidden(args)
         arrays = {k: args[k] for k in self._arrays}
         if all(map(is_regular, arrays.values())):
-            self._variant(_variant_of(arrays))
+            try:
+                self._variant(_variant_of(arrays))
+            except NewCapture as capture:
+                self._hide(capture.name)
+                self.read_for(args[: self._count])
+
+    def _with_hidden(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The arguments of a call, and the arrays from outside as they are now."""
+        if not self._hidden:
+            return args
+        return (*args, *[lookup(self._function, name) for name in self._hidden])
+
+    def _hide(self, name: str) -> None:
+        """Pass an array from outside as one more argument from now on."""
+        self._hidden = (*self._hidden, name)
+        self._types = (*self._types, *argument_types((lookup(self._function, name),)))
+        self._arrays = (*self._arrays, len(self._types) - 1)
+        self._variants.clear()
+        self._ready.clear()
 
     def __call__(self, args: tuple[Any, ...], threads: int) -> Any:
         """Run compiled code, on one thread, or the Python function."""
         del threads
-        key = (
+        args = self._with_hidden(args)
+        key = self._key(args)
+        run = self._ready.get(key)
+        if run is None:
+            try:
+                run = self._ready[key] = self._prepare(args)
+            except NewCapture as capture:
+                self._hide(capture.name)
+                return self(args[: self._count], 1)
+        try:
+            return run(args)
+        except ForPython as reason:
+            return self._in_python(args, reason)
+
+    def _key(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        return (
             *[(args[k].shape, args[k].strides) for k in self._arrays],
             *[args[k] for k in self._in_key],
         )
-        run = self._ready.get(key)
-        if run is None:
-            run = self._ready[key] = self._prepare(args)
-        try:
-            return run(args)
-        except _ForPython as reason:
-            return self._in_python(args, reason)
+
+    def record(self, program: CallProgram, args: tuple[Any, ...], threads: int) -> bool:
+        """Write down what a call does that came before; False where that is not possible."""
+        del threads
+        if self._hidden:  # arrays from outside are looked up in every call
+            return False
+        run = self._ready.get(self._key(args))
+        return isinstance(run, ProcedureCall) and run.record(program, args)
 
     def _in_python(self, args: tuple[Any, ...], reason: object) -> Any:
         self.python_calls += 1
         log("python", lambda: f"{self._function.__qualname__}: {reason}")
-        return self._function(*args)
+        return self._function(*args[: self._count])
 
     # -- variants ---------------------------------------------------------------------------------
 
@@ -121,7 +151,7 @@ class ProcedureFunction:
         found = self._variants.get(variant)
         if found is None:
             if len(self._variants) >= _MOST_VARIANTS:
-                raise _ForPython("there are too many kinds of calls")
+                raise ForPython("there are too many kinds of calls")
             try:
                 found = self._read(variant)
             except SourceError as error:
@@ -139,14 +169,20 @@ class ProcedureFunction:
             lower_procedure,
         )
 
-        procedure = read_procedure(self._function, self._types, variant)
+        # lazy: likewise
+        from loopwright.planner.contraction_plans.inner_product import planned_product
+
+        procedure = read_procedure(self._function, self._types, variant, self._hidden)
         if options.current().check:
             from loopwright.ir.check_procedure import check_procedure  # lazy: developers check
 
             check_procedure(procedure)
         names = [parameter.name for parameter in procedure.parameters]
         orders = {names[k]: order for k, order in variant.orders}
-        nest = lower_procedure(procedure, orders, 64 * target_machine().lanes(64))
+        machine = target_machine()
+        nest = lower_procedure(
+            procedure, orders, 64 * machine.lanes(64), partial(planned_product, machine=machine)
+        )
         self.captured = tuple(dict([*self.captured, *procedure.captured]).items())
         return _Variant(procedure, nest, checks_of(procedure))
 
@@ -154,7 +190,7 @@ class ProcedureFunction:
         """The variant for a call, and the sizes and integers that the call gives it."""
         arrays = {k: args[k] for k in self._arrays}
         if not all(map(is_regular, arrays.values())):
-            raise _ForPython("elements are not aligned")
+            raise ForPython("elements are not aligned")
         variant = _variant_of(arrays)
         reason = ""
         for trusting in (True, False):
@@ -164,14 +200,14 @@ class ProcedureFunction:
                 )
             except SourceError as error:
                 if self._has_code():
-                    raise _ForPython(f"calls of this kind are not compiled: {error}") from error
+                    raise ForPython(f"calls of this kind are not compiled: {error}") from error
                 raise
             values = EntryValues(_integers(found.procedure, args))
             broken = _broken_guard(found.procedure, args, values)
             if broken is None:
                 return found, values
             reason = broken
-        raise _ForPython(reason)
+        raise ForPython(reason)
 
     def _has_code(self) -> bool:
         return any(isinstance(found, _Variant) for found in self._variants.values())
@@ -183,16 +219,18 @@ class ProcedureFunction:
         try:
             found, values = self._fitting(args)
             self._require_own_elements(found, args)
-        except _ForPython as verdict:
+        except ForPython as verdict:
             reason = str(verdict)
             return lambda args: self._in_python(args, reason)
-        return _runner(found, args, values)
+        kernel = found.kernel(argument_strides(found.procedure, args))
+        given = found.procedure, kernel, args, values
+        return ProcedureCall(*given, found.written, found.checks)
 
     def _require_own_elements(self, found: _Variant, args: tuple[Any, ...]) -> None:
         """Refuse a call that writes elements which several indices reach."""
         for parameter, arg in zip(found.procedure.parameters, args, strict=True):
             if parameter.name in found.written and overlaps_itself(arg):
-                raise _ForPython(f"elements of '{parameter.name}' share memory")
+                raise ForPython(f"elements of '{parameter.name}' share memory")
 
     # -- reports ----------------------------------------------------------------------------------
 
@@ -204,22 +242,24 @@ class ProcedureFunction:
         try:
             if not args:
                 return f"{self._function.__name__}: a whole function, as loops in source order"
-            found = self._fitting(args)[0]
-        except _ForPython as reason:
+            found = self._fitting(self._with_hidden(args))[0]
+        except ForPython as reason:
             return f"'{self._function.__name__}' is left to Python: {reason}"
         lines = ["a whole function, its statements as loops in source order, on one thread"]
         if self.python_calls:
             lines.append(f"{self.python_calls} calls were left to Python")
+        lines += found.procedure.claims
         return "\n".join([*lines, procedure_text(found.procedure)])
 
     def inspect(self, stage: str, args: tuple[Any, ...], threads: int) -> str:
         """The text of a stage for one call: loops, c, llvm or asm."""
         del threads
+        args = self._with_hidden(args)
         try:
             found = self._fitting(args)[0]
-        except _ForPython as reason:
+        except ForPython as reason:
             raise UsageError(f"the call is left to Python: {reason}") from reason
-        nest = _specialised(found.nest, _strides(found.procedure, args))
+        nest = _specialised(found.nest, argument_strides(found.procedure, args))
         return stage_text(nest, stage, target_machine())
 
     def inspect_schedule(self, args: tuple[Any, ...] = (), threads: int = 1) -> str:
@@ -241,78 +281,10 @@ class ProcedureFunction:
         )
 
 
-def _runner(found: _Variant, args: tuple[Any, ...], values: EntryValues) -> Run:
-    """Calls of the kernel for the shapes, strides and integers of `args`."""
-    procedure = found.procedure
-    strides = _strides(procedure, args)
-    kernel = found.kernel(strides)
-    bound = kernel.bind({**values.integers, **stride_values(strides)}, _NO_TABLE, 1, None)
-    names = [p.name for p in procedure.parameters]
-    results = ResultLayout(procedure, values)
-    makers = results.makers
-    numbers = {
-        k: DTYPES[procedure.array(p.name).dtype.name].numpy
-        for k, p in enumerate(procedure.parameters)
-        if p.kind == "number"
-    }
-    # Where each buffer of the kernel comes from: arguments, then results, then the status.
-    places = {name: k for k, name in enumerate(names)}
-    places |= {name: len(names) + k for k, name in enumerate(makers)}
-    places[_status_name()] = len(names) + len(makers)
-    order = [places[name] for name in kernel.buffers]
-    fresh = tuple(makers.values())
-    written = [places[name] for name in found.written]
-    arrays = [k for k, p in enumerate(procedure.parameters) if p.kind == "array"]
-    apart = [(i, j) for i in written for j in arrays if i != j and (j not in written or i < j)]
-    checks, room = found.checks, 1 + max((len(c.values) for c in found.checks), default=0)
-    finish = results.finish
-
-    def run(args: tuple[Any, ...]) -> Any:
-        for i in written:
-            if not args[i].flags.writeable:
-                raise _ForPython(f"argument '{names[i]}' is read-only and written")
-        for i, j in apart:
-            if overlap(args[i], args[j]):
-                raise _ForPython(f"arguments '{names[i]}' and '{names[j]}' share memory")
-        memory = [*args, *[make() for make in fresh]]
-        for k, dtype in numbers.items():
-            memory[k] = np.array(args[k], dtype)
-        if not checks:
-            bound(*[memory[k] for k in order])
-            return finish(memory)
-        status = np.zeros(room, np.int64)
-        memory.append(status)
-        bound(*[memory[k] for k in order])
-        number = int(status[0])
-        if number:
-            raise _exception(checks[number - 1], status[1:])
-        return finish(memory)
-
-    return run
-
-
-def _status_name() -> str:
-    from loopwright.lower.procedure_nests.lower_procedure import STATUS  # lazy: loads lowering
-
-    return STATUS
-
-
-def _exception(check: CheckThat, values: Array) -> Exception:
-    """The exception of a check that has failed."""
-    kind: type[Exception] = getattr(builtins, check.exception)
-    return kind(check.text.format(*map(int, values[: len(check.values)])))
-
-
 def _specialised(nest: LoopNest, strides: dict[str, tuple[int, ...]]) -> LoopNest:
     from loopwright.lower.buffers import specialise  # lazy: for new kernels only
 
     return specialise(nest, made_for(stride_values(strides)))
-
-
-def _strides(procedure: Procedure, args: tuple[Any, ...]) -> dict[str, tuple[int, ...]]:
-    """Strides in elements of the arrays among the arguments."""
-    pairs = zip(procedure.parameters, args, strict=True)
-    return {p.name: element_strides(arg) for p, arg in pairs if p.kind == "array"}
 
 
 def _integers(procedure: Procedure, args: tuple[Any, ...]) -> dict[str, int]:
@@ -326,7 +298,7 @@ def _integers(procedure: Procedure, args: tuple[Any, ...]) -> dict[str, int]:
         if parameter.kind == "int":
             values[parameter.name] = int(arg)
             if not _LEAST <= values[parameter.name] <= _MOST:
-                raise _ForPython(f"argument '{parameter.name}' does not fit int64")
+                raise ForPython(f"argument '{parameter.name}' does not fit int64")
     return values
 
 

@@ -9,6 +9,8 @@ All of it is int64 words, so that native code reads it without the interpreter.
     record   the words of RECORD, then its signature
     object   (kind, a, b, c): one array that kernels take, see the kinds below
     step     run, launch, bytes of shared scratch, count, then count numbers of objects
+    result   (kind, a, b, c): one step to what the call returns; steps put values on a stack, of
+             which one is left at the end
     apart    (argument, low, high, argument, low, high): bytes around the first elements that two
              arguments reach, which must not meet; argument 0 is `out`
     check    (dict, key, value): what the call depends on must still be found there; without a dict
@@ -22,6 +24,7 @@ __all__ = [
     "MOST_ARGUMENTS",
     "MOST_OBJECTS",
     "MOST_OPERANDS",
+    "MOST_RESULTS",
     "MOST_WORDS",
     "OPTIONS",
     "PROBES",
@@ -31,6 +34,7 @@ __all__ = [
 
 MOST_WORDS = 256  # of a signature
 MOST_OBJECTS = 24  # of a record
+MOST_RESULTS = 32  # steps to what a call returns
 MOST_OPERANDS = 8  # of an einsum
 MOST_ARGUMENTS = 16  # of a compiled function
 PROBES = 8  # slots in which a record may lie
@@ -46,6 +50,7 @@ _STATE = (
     # Functions of CPython and NumPy.
     "dict_get", "vectorcall", "get_attribute", "error_occurred", "error_clear", "incref", "decref",
     "save_thread", "restore_thread", "integer", "new_array", "set_base", "as_scalar",
+    "from_float", "from_integer", "from_flag", "from_complex", "new_tuple",
     # Types and objects.
     "array_type", "text_type", "integer_type", "float_type", "none",
     # Settings that calls depend on: (dict, key, value) of each; the threads they stand for.
@@ -66,18 +71,29 @@ _RECORD = (
     "hash", "words", "owner", "flags", "scratch",
     "objects", "first_object", "steps", "first_step",
     "written", "first_written", "apart", "first_apart", "checks", "first_check",
-    "result",  # number of an object, or NO_RESULT
+    "results", "first_result",
     "function",  # of Python, for records with IN_PYTHON
+    # Number of an array of int64 whose first element is not 0 after a call that failed, and the
+    # function of Python that raises what it says; -1: calls do not fail.
+    "status", "failed",
 )  # fmt: skip
 RECORD = {name: number for number, name in enumerate(_RECORD)}
 RECORD["signature"] = len(RECORD)
 
 RELEASE, IN_PYTHON = 1, 2  # flags: without the GIL; by a function of Python on the objects
-NO_RESULT = -1
+NO_STATUS = -1
 # Kinds of objects.
 ARGUMENT = 0  # a: its place among the arguments, 0 for `out`
 CONSTANT = 1  # a: its address; the record's owner keeps it
 NEW = 2  # a: dtype, b: rank, c: address of the extents
 TEMPORARY = 3  # a: bytes from the start of the scratch memory
 NUMBER = 4  # a: place of a Python float, b: 1 as float32, 0 as float64
-VIEW = 5  # of argument a; b: rank, c: address of extents and strides
+NEW_STRIDED = 5  # as NEW; strides in bytes follow the extents
+# Kinds of results.
+GIVE_OBJECT = 0  # a: its number
+GIVE_SCALAR = 1  # the array of rank 0 with the number a, as a scalar of NumPy
+GIVE_NUMBER = 2  # the element of such an array as a number of Python; b: a place in PYTHON_NUMBERS
+GIVE_VIEW = 3  # of object a; b: rank, c: address of offset in bytes, extents, strides
+GIVE_TUPLE = 4  # of the last a values
+GIVE_NONE = 5
+PYTHON_NUMBERS = ("float64", "int64", "bool", "complex128")

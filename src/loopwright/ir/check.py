@@ -292,6 +292,10 @@ def _check_loop(stmt: For, around: _Around) -> _Around:
             raise _Invalid("the step is not positive")
     if stmt.until is not None and (stmt.until.dtype != BOOL or stmt.mark is not Mark.SERIAL):
         raise _Invalid("what ends a loop is a condition, and the loop is serial")
+    if stmt.interrupt is not None:
+        if stmt.interrupt.scope not in around.scopes or stmt.mark is not Mark.SERIAL:
+            raise _Invalid(f"no interrupt can leave {stmt.interrupt.scope} from here")
+        around.target(stmt.interrupt.status)
     if stmt.mark is Mark.PARALLEL and Mark.PARALLEL in around.marks:
         raise _Invalid("a parallel loop stands inside another")
     for outer in _NOT_INSIDE.get(stmt.mark, ()):

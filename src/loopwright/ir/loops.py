@@ -27,6 +27,7 @@ __all__ = [
     "Copy",
     "For",
     "If",
+    "Interrupt",
     "LabelledBlock",
     "Leave",
     "Let",
@@ -110,6 +111,15 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
+class Interrupt:
+    """How a loop ends when the user interrupts: `scope` is left, and `status` says why."""
+
+    scope: str
+    status: str  # a buffer of int64: -1, then three words for what Python has raised
+    quota: int  # iterations before the loop looks for the first time
+
+
+@dataclass(frozen=True, slots=True)
 class For:
     """`for var in range(start, stop, step): body`; step is a positive expression.
 
@@ -123,6 +133,8 @@ class For:
     step: Expr
     mark: Mark = Mark.SERIAL
     until: Expr | None = None  # over `var` too
+    # Of a serial loop that looks for interrupts now and then; a backend may never look.
+    interrupt: Interrupt | None = None
     axis: Axis | None = None  # of block and thread loops
     resident: int = 0  # blocks that a multiprocessor must hold at a time: caps their registers
     # Of the body of a serial or SIMD loop, in the code; 0: as a compiler likes.

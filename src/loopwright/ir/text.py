@@ -339,6 +339,8 @@ def _stmt_lines(stmt: Stmt) -> Iterator[str]:
             if stmt.axis is not None:
                 word += f"{stmt.axis.value} "
             ends = "" if stmt.until is None else f" until {expr_text(stmt.until)}"
+            if stmt.interrupt is not None:
+                ends += f" or interrupt leaves {stmt.interrupt.scope}"
             yield f"{word}for {var} in {_bounds(stmt.start, stmt.stop, stmt.step)}{ends}:"
             yield from _body(inner)
         case If(cond=cond, body=inner, orelse=orelse):

@@ -53,4 +53,7 @@ def beside_leaves(nest: LoopNest, change: Callable[[LoopNest], LoopNest]) -> Loo
 
 
 def _is_left(stmt: Stmt) -> bool:
-    return any(isinstance(inner, Leave) for inner in statements(stmt))
+    return any(
+        isinstance(inner, Leave) or (isinstance(inner, For) and inner.interrupt is not None)
+        for inner in statements(stmt)
+    )

@@ -27,6 +27,7 @@ __all__ = [
     "memory_at",
     "object_address",
     "python_function",
+    "raise_fetched",
 ]
 
 
@@ -97,6 +98,13 @@ def python_function(name: str) -> int:
     found = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
     assert found is not None
     return found
+
+
+def raise_fetched(words: np.ndarray[Any, np.dtype[np.int64]]) -> None:
+    """Raise what PyErr_Fetch has put into three words; their references are taken over."""
+    restore = ctypes.pythonapi.PyErr_Restore
+    restore.restype, restore.argtypes = None, [ctypes.c_void_p] * 3
+    restore(*map(int, words[:3]))
 
 
 def hold_for_ever(thing: object) -> None:

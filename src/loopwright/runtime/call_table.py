@@ -12,17 +12,25 @@ import numpy as np
 from loopwright.ir.call_dispatch import (
     ARGUMENT,
     CONSTANT,
+    GIVE_NONE,
+    GIVE_NUMBER,
+    GIVE_OBJECT,
+    GIVE_SCALAR,
+    GIVE_TUPLE,
+    GIVE_VIEW,
     IN_PYTHON,
     MOST_OBJECTS,
+    MOST_RESULTS,
     MOST_WORDS,
     NEW,
-    NO_RESULT,
+    NEW_STRIDED,
+    NO_STATUS,
     NUMBER,
     PROBES,
+    PYTHON_NUMBERS,
     RECORD,
     RELEASE,
     TEMPORARY,
-    VIEW,
 )
 from loopwright.memo import BoundedCache
 from loopwright.runtime.address import Address, data_address
@@ -51,7 +59,6 @@ class CallProgram:
     """
 
     def __init__(self) -> None:
-        self.result = NO_RESULT
         self.kept: list[object] = []  # what words refer to
         self.releases = True  # whether kernels run without the GIL
         self._objects: list[Words] = []
@@ -62,6 +69,9 @@ class CallProgram:
         self._written: list[int] = []
         self._apart: list[Words] = []
         self._checks: list[Words] = []
+        self._results: list[Words] = []
+        self._layouts: list[tuple[int, Words]] = []  # result, then words it points to
+        self._status, self._failed = NO_STATUS, 0
 
     def argument(self, place: int) -> int:
         """The array at a place of the arguments; all of these return the number of an object."""
@@ -72,11 +82,13 @@ class CallProgram:
         self.kept.append(array)
         return self._add(CONSTANT, id(array))
 
-    def new(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
-        """An array in the order of C that is allocated in every call."""
+    def new(
+        self, shape: tuple[int, ...], dtype: np.dtype[Any], strides: tuple[int, ...] | None = None
+    ) -> int:
+        """An array that is allocated in every call, in the order of C or with these strides."""
         self.kept.append(dtype)
-        self._extents.append((len(self._objects), shape))
-        return self._add(NEW, id(dtype), len(shape))
+        self._extents.append((len(self._objects), shape + (strides or ())))
+        return self._add(NEW if strides is None else NEW_STRIDED, id(dtype), len(shape))
 
     def temporary(self, size: int) -> int:
         """So many bytes of scratch memory."""
@@ -89,14 +101,42 @@ class CallProgram:
         """The value of a float of Python as an array of one element, in float32 or float64."""
         return self._add(NUMBER, place, int(single))
 
-    def view(self, place: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
-        """A view of an argument from its first element on."""
-        self._extents.append((len(self._objects), (*shape, *strides)))
-        return self._add(VIEW, place, len(shape))
-
     def launch(self, kernel: BoundKernel, *objects: int) -> None:
         """Run a kernel on objects."""
         self._kernels.append((kernel, objects))
+
+    def give(self, number: int) -> None:
+        """Return an object, a new one of rank 0 as a scalar of NumPy.
+
+        What is given last is the result; nothing given: None.
+        """
+        kind, _, rank, _ = self._objects[number]
+        is_scalar = kind in (NEW, NEW_STRIDED) and not rank
+        self._give(GIVE_SCALAR if is_scalar else GIVE_OBJECT, number)
+
+    def give_number(self, number: int, dtype: str) -> None:
+        """Return the first element of an object as a number of Python."""
+        self._give(GIVE_NUMBER, number, PYTHON_NUMBERS.index(dtype))
+
+    def give_view(
+        self, number: int, offset: int, shape: tuple[int, ...], strides: tuple[int, ...]
+    ) -> None:
+        """Return a view of an object, from so many bytes behind its first element on."""
+        self._layouts.append((len(self._results), (offset, *shape, *strides)))
+        self._give(GIVE_VIEW, number, len(shape))
+
+    def give_tuple(self, count: int) -> None:
+        """Return the last `count` values that were given as one tuple."""
+        self._give(GIVE_TUPLE, count)
+
+    def give_none(self) -> None:
+        """Return None."""
+        self._give(GIVE_NONE)
+
+    def fails(self, number: int, failed: Callable[[Any], None]) -> None:
+        """`failed` of an object of int64 raises where its first element is not 0 after a call."""
+        self.kept.append(failed)
+        self._status, self._failed = number, id(failed)
 
     def writes(self, place: int) -> None:
         """An argument must be writable."""
@@ -120,7 +160,7 @@ class CallProgram:
     @property
     def fits(self) -> bool:
         """Whether the dispatcher can run it."""
-        return len(self._objects) <= MOST_OBJECTS
+        return len(self._objects) <= MOST_OBJECTS and len(self._results) <= MOST_RESULTS
 
     @property
     def _needs_team(self) -> bool:
@@ -129,7 +169,8 @@ class CallProgram:
     def _in_python(self) -> Callable[..., None]:
         """The kernels as a function of Python of the objects: teams are opened by Python."""
         kernels, kinds = tuple(self._kernels), tuple(self._objects)
-        if all(kind in (ARGUMENT, CONSTANT, NEW) for kind, *_ in kinds) and len(kernels) == 1:
+        objects = ARGUMENT, CONSTANT, NEW, NEW_STRIDED
+        if all(kind in objects for kind, *_ in kinds) and len(kernels) == 1:
             kernel, numbers = kernels[0]
             if numbers == tuple(range(len(kinds))):
                 return kernel
@@ -160,7 +201,8 @@ class CallProgram:
         is_team = self._needs_team
         need = max((facts[3] for facts, _, _ in kernels), default=0)
         room = -(-need // _LINE) * _LINE
-        head |= {"hash": hashed, "words": len(signature), "result": self.result}
+        head |= {"hash": hashed, "words": len(signature)}
+        head |= {"status": self._status, "failed": self._failed}
         head["scratch"] = 0 if is_team else room + self._temporaries
         head["flags"] = IN_PYTHON if is_team else RELEASE * bool(kernels and self.releases)
         function = self._in_python() if is_team else None
@@ -184,6 +226,11 @@ class CallProgram:
         lay("written", "first_written", [(place,) for place in self._written])
         lay("apart", "first_apart", self._apart)
         lay("checks", "first_check", self._checks)
+        first = lay("results", "first_result", self._results or [(GIVE_NONE, 0, 0, 0)])
+        for number, layout in self._layouts:
+            words[first + 4 * number + 3] = len(words)
+            pointers.append(first + 4 * number + 3)
+            words += layout
         words[: len(head)] = head.values()
         pointers += [RECORD[x] for x in head if x.startswith("first_")]
         owner = _Owner(words, (self.kept, function, [kernel for _, kernel, _ in kernels]))
@@ -204,6 +251,9 @@ class CallProgram:
     def _add(self, *words: int) -> int:
         self._objects.append((*words, *([0] * (4 - len(words)))))
         return len(self._objects) - 1
+
+    def _give(self, *words: int) -> None:
+        self._results.append((*words, *([0] * (4 - len(words)))))
 
 
 class _Owner(np.ndarray[Any, np.dtype[np.int64]]):

@@ -50,6 +50,11 @@ _FUNCTIONS = {
     "save_thread": "PyEval_SaveThread",
     "restore_thread": "PyEval_RestoreThread",
     "integer": "PyLong_AsLongLong",
+    "from_float": "PyFloat_FromDouble",
+    "from_integer": "PyLong_FromLongLong",
+    "from_flag": "PyBool_FromLong",
+    "from_complex": "PyComplex_FromDoubles",
+    "new_tuple": "PyTuple_New",
 }
 _pointer, _word = ctypes.c_void_p, ctypes.c_int64
 

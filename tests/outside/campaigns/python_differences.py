@@ -34,7 +34,6 @@ OTHER_ROWS = (
     "numbers that are returned",
     "what raises for every value",
     "texts of exceptions",
-    "an extent of 1 that only a loop knows",
     "strides of axes with one element",
     "Ctrl-C",
 )

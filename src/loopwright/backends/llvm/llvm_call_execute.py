@@ -12,11 +12,9 @@ from __future__ import annotations
 
 from loopwright.backends.llvm.llvm_call_fields import (
     DATA,
-    DTYPE,
     FLAGS,
     HEADER,
     OTHERWISE,
-    RANK,
     WRITEABLE,
     load_field,
     load_record,
@@ -24,18 +22,16 @@ from loopwright.backends.llvm.llvm_call_fields import (
     load_word,
 )
 from loopwright.ir.call_dispatch import (
-    ARGUMENT,
     BLOCKS,
     CONSTANT,
     IN_PYTHON,
     MOST_OBJECTS,
     NEW,
+    NEW_STRIDED,
     NUMBER,
-    RECORD,
     RELEASE,
     STATE,
     TEMPORARY,
-    VIEW,
 )
 
 __all__ = ["emit_execute"]
@@ -148,9 +144,9 @@ make:
   switch i64 %kind, label %argument [
     i64 {CONSTANT}, label %constant
     i64 {NEW}, label %new
+    i64 {NEW_STRIDED}, label %strided
     i64 {TEMPORARY}, label %temporary
     i64 {NUMBER}, label %number
-    i64 {VIEW}, label %view
   ]
 argument:
   %given = call ptr @argument(ptr %args, ptr %out, i64 %a)
@@ -158,13 +154,17 @@ argument:
 constant:
   %known = inttoptr i64 %a to ptr
   br label %put
+strided:
+  %given.strides = getelementptr i64, ptr %c, i64 %b
+  br label %new
 new:
+  %strides = phi ptr [ null, %make ], [ %given.strides, %strided ]
 {load_state("new_array", "array_type", "incref")}
   %dtype = inttoptr i64 %a to ptr
   call void %incref(ptr %dtype)
   %rank = trunc i64 %b to i32
-  %fresh = call ptr %new_array(ptr %array_type, ptr %dtype, i32 %rank, ptr %c, ptr null, ptr null,
-                               i32 0, ptr null)
+  %fresh = call ptr %new_array(ptr %array_type, ptr %dtype, i32 %rank, ptr %c, ptr %strides,
+                               ptr null, i32 0, ptr null)
   br label %put
 temporary:
   %place = add i64 %base, %a
@@ -183,14 +183,9 @@ single:
 double:
   store double %value, ptr %stand.value, align 8
   br label %put
-view:
-  %source = call ptr @argument(ptr %args, ptr %out, i64 %a)
-  %seen = call ptr @view(ptr %S, ptr %source, i64 %b, ptr %c)
-  br label %put
 put:
   %object = phi ptr [ %given, %argument ], [ %known, %constant ], [ %fresh, %new ],
-                    [ %stand, %temporary ], [ %stand, %single ], [ %stand, %double ],
-                    [ %seen, %view ]
+                    [ %stand, %temporary ], [ %stand, %single ], [ %stand, %double ]
   %slot = getelementptr ptr, ptr %objects, i64 %i
   store ptr %object, ptr %slot, align 8
   %next = add i64 %i, 1
@@ -202,36 +197,7 @@ done:
   ret i64 %i
 }}
 
-define internal ptr @view(ptr %S, ptr %source, i64 %rank, ptr %layout) nounwind {{
-start:
-{load_state("new_array", "array_type", "set_base", "incref")}
-{load_field("dtype", "source", DTYPE)}
-{load_field("data", "source", DATA)}
-{load_field("flags", "source", FLAGS, "i32")}
-  %writeable = and i32 %flags, {WRITEABLE}
-  %strides = getelementptr i64, ptr %layout, i64 %rank
-  call void %incref(ptr %dtype)
-  %rank32 = trunc i64 %rank to i32
-  %seen = call ptr %new_array(ptr %array_type, ptr %dtype, i32 %rank32, ptr %layout, ptr %strides,
-                              ptr %data, i32 %writeable, ptr null)
-  %failed = icmp eq ptr %seen, null
-  br i1 %failed, label %no, label %own
-own:
-  call void %incref(ptr %source)
-  %rc = call i32 %set_base(ptr %seen, ptr %source)
-  %refused = icmp ne i32 %rc, 0
-  br i1 %refused, label %drop, label %done
-drop:
-{load_state("decref")}
-  call void %decref(ptr %seen)
-  ret ptr null
-done:
-  ret ptr %seen
-no:
-  ret ptr null
-}}
-
-define internal void @unmake(ptr %S, ptr %R, ptr %objects, i64 %count, i64 %kept) nounwind {{
+define internal void @unmake(ptr %S, ptr %R, ptr %objects, i64 %count) nounwind {{
 start:
 {load_record(first="first_object")}
 {load_state("decref")}
@@ -245,13 +211,10 @@ look:
   %next = add i64 %i, 1
   %four = shl i64 %i, 2
 {load_word("kind", "list", "%four")}
-  %is.new = icmp eq i64 %kind, {NEW}
-  %is.view = icmp eq i64 %kind, {VIEW}
-  %is.kept = icmp eq i64 %i, %kept
-  %made = or i1 %is.new, %is.view
-  %not.kept = xor i1 %is.kept, true
-  %goes = and i1 %made, %not.kept
-  br i1 %goes, label %drop, label %after
+  %is.plain = icmp eq i64 %kind, {NEW}
+  %is.strided = icmp eq i64 %kind, {NEW_STRIDED}
+  %is.new = or i1 %is.plain, %is.strided
+  br i1 %is.new, label %drop, label %after
 drop:
 {load_word("object", "objects", "%i", "ptr")}
   call void %decref(ptr %object)
@@ -272,7 +235,7 @@ start:
   %pointers = alloca ptr, i64 {MOST_OBJECTS}, align 8
   %team = alloca i64, i64 16, align 128
 {load_record("owner", "flags", "scratch", "steps", "first_step", "written", "first_written")}
-{load_record("apart", "first_apart", "checks", "first_check", "result")}
+{load_record("apart", "first_apart", "checks", "first_check", "status")}
   %owner.ptr = inttoptr i64 %owner to ptr
   %written.list = inttoptr i64 %first_written to ptr
   %apart.list = inttoptr i64 %first_apart to ptr
@@ -354,7 +317,7 @@ make:
   %bytes = phi i64 [ 0, %memory ], [ %top.bytes, %take ]
   %block = phi ptr [ null, %memory ], [ %top.owner, %take ]
 {load_record(count="objects")}
-{load_state("incref", "decref", "save_thread", "restore_thread", "vectorcall", "none")}
+{load_state("incref", "decref", "save_thread", "restore_thread", "vectorcall")}
   call void %incref(ptr %owner.ptr)
   %filled = call i64 @fill(ptr %S, ptr %R, ptr %args, ptr %out, i64 %base, ptr %objects,
                            ptr %stands)
@@ -372,7 +335,7 @@ python:
   br i1 %python.failed, label %python.error, label %python.done
 python.error:
   call void @give_back(ptr %S, i64 %generation, i64 %base, i64 %bytes, ptr %block)
-  call void @unmake(ptr %S, ptr %R, ptr %objects, i64 %count, i64 -1)
+  call void @unmake(ptr %S, ptr %R, ptr %objects, i64 %count)
   call void %decref(ptr %owner.ptr)
   ret ptr null
 python.done:
@@ -432,38 +395,30 @@ take.up:
   br label %ended
 ended:
   call void @give_back(ptr %S, i64 %generation, i64 %base, i64 %bytes, ptr %block)
-  call void @unmake(ptr %S, ptr %R, ptr %objects, i64 %count, i64 %result)
-  %nothing = icmp slt i64 %result, 0
-  br i1 %nothing, label %answer.none, label %answer
-answer.none:
-  call void %decref(ptr %owner.ptr)
-  call void %incref(ptr %none)
-  ret ptr %none
+  %may.fail = icmp sge i64 %status, 0
+  br i1 %may.fail, label %judge, label %answer
+judge:
+{load_word("said", "objects", "%status", "ptr")}
+{load_field("said.data", "said", DATA)}
+  %verdict = load i64, ptr %said.data, align 8
+  %is.fine = icmp eq i64 %verdict, 0
+  br i1 %is.fine, label %answer, label %raise
+raise:
+{load_record(raises="failed")}
+  %raises.ptr = inttoptr i64 %raises to ptr
+  %raised = call ptr %vectorcall(ptr %raises.ptr, ptr %said.at, i64 1, ptr null)
+  br label %finish
 answer:
-{load_word("given", "objects", "%result", "ptr")}
-  %kinds = getelementptr i64, ptr %R, i64 {RECORD["first_object"]}
-  %kinds.ptr = load ptr, ptr %kinds, align 8
-  %result.four = shl i64 %result, 2
-{load_word("result.kind", "kinds.ptr", "%result.four")}
+  %made = call ptr @result(ptr %S, ptr %R, ptr %objects)
+  br label %finish
+finish:
+  %answer.given = phi ptr [ %raised, %raise ], [ %made, %answer ]
+  call void @unmake(ptr %S, ptr %R, ptr %objects, i64 %count)
   call void %decref(ptr %owner.ptr)
-  %is.argument = icmp eq i64 %result.kind, {ARGUMENT}
-  br i1 %is.argument, label %answer.argument, label %answer.new
-answer.argument:
-  call void %incref(ptr %given)
-  ret ptr %given
-answer.new:
-{load_field("given.rank", "given", RANK, "i32")}
-  %is.scalar = icmp eq i32 %given.rank, 0
-  br i1 %is.scalar, label %answer.scalar, label %answer.array
-answer.scalar:
-{load_state("as_scalar")}
-  %scalar = call ptr %as_scalar(ptr %given)
-  ret ptr %scalar
-answer.array:
-  ret ptr %given
+  ret ptr %answer.given
 failed:
   call void @give_back(ptr %S, i64 %generation, i64 %base, i64 %bytes, ptr %block)
-  call void @unmake(ptr %S, ptr %R, ptr %objects, i64 %filled, i64 -1)
+  call void @unmake(ptr %S, ptr %R, ptr %objects, i64 %filled)
   call void %decref(ptr %owner.ptr)
   ret ptr null
 otherwise:

@@ -23,6 +23,7 @@ from loopwright.backends.llvm.llvm_call_fields import (
     load_word,
 )
 from loopwright.backends.llvm.llvm_call_lookup import emit_lookup
+from loopwright.backends.llvm.llvm_call_result import emit_result
 from loopwright.ir.call_dispatch import (
     MOST_ARGUMENTS,
     MOST_OPERANDS,
@@ -51,7 +52,9 @@ _INIT = """define void @lw_dispatch_init(ptr %given) nounwind {
 def emit_dispatch() -> str:
     """LLVM text of the dispatcher, for this build of Python."""
     state = "@state = internal global ptr null"
-    return "\n\n".join((state, _INIT, emit_lookup(), emit_execute(), _einsum(), _function()))
+    return "\n\n".join(
+        (state, _INIT, emit_lookup(), emit_execute(), emit_result(), _einsum(), _function())
+    )
 
 
 def _einsum() -> str:

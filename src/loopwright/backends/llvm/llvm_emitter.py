@@ -22,6 +22,7 @@ from loopwright.backends.llvm import llvm_memory as memory
 from loopwright.backends.llvm.llvm_builder import Flag, SSAValue, int_literal, plain_name
 from loopwright.backends.llvm.llvm_entry import emit_entries
 from loopwright.backends.llvm.llvm_expressions import Innermost, LLVMExpressions
+from loopwright.backends.llvm.llvm_interrupts import interruptible
 from loopwright.backends.llvm.llvm_lines import overlapping_vectors, pieces_by_lines
 from loopwright.backends.llvm.llvm_metadata import Metadata, fast_math_flags, is_independent
 from loopwright.backends.llvm.llvm_narrow import NarrowUses, hidden_narrowing
@@ -86,6 +87,9 @@ __all__ = ["emit_module"]
 # LLVM's work on loop variables grows exponentially with the loops around them: where there are
 # more, it is asked not to optimise.
 _MOST_LOOPS = 16
+# Loops over complex numbers become vectors where no more loops are nested: LLVM takes 2.3 s for
+# those of a nest of ten.
+_MOST_AROUND_VECTORS = 5
 
 
 def emit_module(
@@ -100,7 +104,7 @@ def emit_module(
     kernel = _Emitter(nest, features, check.checked_names(nest) if checked else ())
     if nest.leave_to_llvm and not checked:
         kernel.outlined = outline(nest)
-    has_team = is_for_teams(nest)
+    kernel.has_team = has_team = is_for_teams(nest)
     kernel.claims = has_team and can_claim(nest)
     body = kernel.function()
     sizes = [
@@ -170,6 +174,8 @@ class _Emitter:
         self.checked = checked  # buffers whose accesses are checked, in the order of their numbers
         self.ends: dict[str, str] = {}  # labels behind the open scopes
         self.arena: IdentityMap[Alloc, memory.PointerBuffer] = IdentityMap()
+        self.has_team = False  # all threads run what no parallel loop holds
+        self.depth = 0  # loops around what is being written
         self.claims = False  # threads claim pieces of parallel loops; else they have fixed shares
         usual = 256 if "avx2" in features else 128
         # Array statements of any kind are independent loops; others were looked at by a planner.
@@ -342,13 +348,7 @@ class _Emitter:
                 ):
                     found = self.values.offset(name, index)
                     assert found is not None
-                    # The address may lie anywhere.
-                    pointer = memory.address(self.code, replace(place, is_inside=False), found[0])
-                self.code.declarations["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
-                self.code.effect(
-                    f"call void @llvm.prefetch.p0(ptr {pointer}, i32 {int(write)}, "
-                    f"i32 {max(0, 4 - level)}, i32 1)"
-                )
+                    memory.prefetch(self.code, place, found[0], write=write, level=level)
             case _:
                 assert_never(stmt)
 
@@ -364,6 +364,14 @@ class _Emitter:
             bounds, facts = (start, stop), self.metadata.pieces()
             with pieces_by_lines(self.code, bounds, *place, facts) as piece:
                 self._iterate(loop, *piece, step)
+        elif loop.interrupt is not None and not self.has_team and not self.checked:
+            found = loop.interrupt
+            status, end = self.values.buffers[found.status], self.ends[found.scope]
+            with (
+                interruptible(self.code, (start, stop, step), found.quota, status, end) as var,
+                self.values.bound(loop.var, var),
+            ):
+                self.statement(loop.body)
         elif loop.mark is not Mark.PARALLEL:
             self._iterate(loop, start, stop, step)
         elif self.claims:
@@ -427,6 +435,8 @@ class _Emitter:
         code.lines.append("")
         group = self.metadata.group() if self.nest.leave_to_llvm and is_independent(loop) else None
         tags, code.tags = code.tags, code.tags if group is None else f", !llvm.access.group {group}"
+        apart, self.depth = code.parts_apart, self.depth + 1
+        code.parts_apart = group is not None and self.depth <= _MOST_AROUND_VECTORS
         narrow, innermost = dict(self.values.narrow), self.values.innermost
         self.values.innermost = self._innermost(loop, start)
         with self.values.bound(loop.var, SSAValue(var, INT64)):
@@ -437,7 +447,7 @@ class _Emitter:
             self._narrow(loop.body, (loop.var,))
             self.statement(loop.body)
         self.values.narrow, self.values.innermost = narrow, innermost
-        code.tags = tags
+        code.tags, code.parts_apart, self.depth = tags, apart, self.depth - 1
         code.lines.append(f"  {following} = add nsw i64 {var}, {step.text}")
         code.lines[phi_line] = (
             f"  {var} = phi i64 [ {start.text}, %{entered} ], [ {following}, %{code.block} ]"

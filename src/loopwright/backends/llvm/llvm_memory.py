@@ -28,6 +28,7 @@ __all__ = [
     "load",
     "make_registers",
     "moved",
+    "prefetch",
     "read_across",
     "read_row",
     "splat_lane",
@@ -91,6 +92,18 @@ def index_binary(
     return SSAValue(code.pure(f"{op if wraps else _INDEX_OPS[op]} {x}, {y.text}"), INT64)
 
 
+def prefetch(
+    code: FunctionBuilder, memory: PointerBuffer, offset: SSAValue, *, write: bool, level: int
+) -> None:
+    """Bring the element at `offset`, which may lie anywhere, into a level of the caches."""
+    pointer = address(code, replace(memory, is_inside=False), offset)
+    code.declarations["declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"] = None
+    code.effect(
+        f"call void @llvm.prefetch.p0(ptr {pointer}, i32 {int(write)}, i32 {max(0, 4 - level)}, "
+        "i32 1)"
+    )
+
+
 def address(code: FunctionBuilder, memory: PointerBuffer, offset: SSAValue, part: int = 0) -> str:
     """Pointer to the element at `offset`; `part` 1 selects the imaginary part."""
     if memory.dtype.is_complex:
@@ -139,6 +152,10 @@ def _load_contiguous(
     if not dtype.is_complex:
         whole = code.emit(f"load {type_name(dtype, lanes)}, ptr {pointer}, {end}")
         return SSAValue(whole, dtype, lanes)
+    if lanes == 1 and code.parts_apart:
+        one, beside = type_name(dtype), address(code, memory, offset, 1)
+        real = code.emit(f"load {one}, ptr {pointer}, {end}")
+        return SSAValue(real, dtype, 1, code.emit(f"load {one}, ptr {beside}, {end}"))
     pair = type_name(dtype, 2 * lanes)
     both = code.emit(f"load {pair}, ptr {pointer}, {end}")
     if lanes == 1:

@@ -23,6 +23,7 @@ from loopwright.ir.loops import (
     Copy,
     For,
     If,
+    Interrupt,
     LabelledBlock,
     Leave,
     Let,
@@ -93,6 +94,8 @@ def _is_procedure(loop: For) -> bool:
     for stmt in statements(loop):
         match stmt:
             case Barrier() | Leave() | For(mark=Mark.PARALLEL | Mark.SIMD):
+                return False
+            case For(interrupt=Interrupt()):
                 return False
             case Alloc(buffer=Buffer(space=space)):
                 if space in _OF_THE_KERNEL:

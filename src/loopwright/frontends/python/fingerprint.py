@@ -8,6 +8,7 @@ collect: the lines of the definition, the name and number of arguments, the valu
 from __future__ import annotations
 
 import builtins
+import copy
 import sys
 from collections.abc import Iterable
 from types import FunctionType, ModuleType
@@ -23,6 +24,7 @@ __all__ = [
     "ArgType",
     "Captures",
     "ForeignArgument",
+    "NewCapture",
     "argument_types",
     "definition_text",
     "is_unchanged",
@@ -33,6 +35,14 @@ __all__ = [
 _NUMBERS = (bool, int, float, complex)
 # Modules whose functions and classes are the same objects in every process, by name.
 _KNOWN_MODULES = frozenset({"builtins", "math", "numpy"})
+
+
+class NewCapture(Exception):  # noqa: N818, the function has to be read again
+    """A function reads an array from outside, which calls pass as one more argument."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
 
 
 class _Missing:
@@ -52,6 +62,8 @@ class Captures:
     def resolve(self, dotted: str) -> object:
         """The value of an outer name such as `n` or `np.pi`, or MISSING; values are recorded."""
         value = lookup(self._function, dotted)
+        if isinstance(value, list):
+            value = copy.deepcopy(value)  # which the caller may change
         if not isinstance(value, ModuleType | _Missing):
             self._found[dotted] = value
         return value
@@ -67,6 +79,8 @@ def is_unchanged(function: FunctionType, captured: tuple[tuple[str, object], ...
 
 
 def _same(new: object, old: object) -> bool:
+    if isinstance(old, ArgType):  # an array: its contents are looked at in every call
+        return type(new) is np.ndarray and argument_types((new,)) == (old,)
     if new is old:
         return True
     # 1, 1.0 and True are equal but make different programs; repr tells 0.0 from -0.0, and nans.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from loopwright.ir.dtypes import INT64, DType
 from loopwright.ir.expr import Const, Expr, Load, Var
@@ -12,6 +13,7 @@ from loopwright.ir.loops import (
     Block,
     Buffer,
     For,
+    Interrupt,
     LabelledBlock,
     Leave,
     Mark,
@@ -77,8 +79,13 @@ class NestBuilder:
     def cell(self, hint: str, dtype: DType = INT64, count: int = 0) -> Cell:
         return Cell(self.name(hint), dtype, count)
 
-    def endless(self, body: Callable[[Stmt], Stmt]) -> Stmt:
+    def endless(
+        self,
+        body: Callable[[Stmt], Stmt],
+        interrupt: Callable[[Stmt], Interrupt | None] = lambda body: None,
+    ) -> Stmt:
         """The statements that `body` gives, again and again, until its argument is reached."""
         scope = self.name("loop")
         made = body(Leave(scope))
-        return LabelledBlock(scope, For(self.name("turn"), Const(0), _FOR_EVER, made, Const(1)))
+        turns = For(self.name("turn"), Const(0), _FOR_EVER, made, Const(1))
+        return LabelledBlock(scope, replace(turns, interrupt=interrupt(made)))

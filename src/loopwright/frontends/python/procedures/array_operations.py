@@ -21,22 +21,35 @@ from loopwright.frontends.python.procedures.extents import difference
 from loopwright.frontends.python.python_values import PyValue, Value, constant, convert, truth
 from loopwright.frontends.refusal import Refusal
 from loopwright.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64, DType
-from loopwright.ir.expr import COMPARISONS, Binary, Const, Expr, Select, Unary, cast
+from loopwright.ir.expr import COMPARISONS, Binary, Call, Const, Expr, Select, Unary, Var, cast
+from loopwright.ir.procedure import ReduceArray, ViewAxis
 from loopwright.memo import IdentityMap
 
-__all__ = ["Elementwise", "as_number", "broadcast_shapes", "converted", "plain", "require_fit"]
+__all__ = [
+    "Elementwise",
+    "as_number",
+    "broadcast",
+    "converted",
+    "fitted",
+    "is_elementwise",
+    "plain",
+    "require_fit",
+    "strides_in_box",
+]
 
 Operand: TypeAlias = PyValue | ArrayValue
 
 
 def plain(value: AnyValue) -> PyValue:
     """The value as a number for the rules of types; arrays are strong."""
-    match value:
-        case PyValue():
-            return value
-        case ArrayValue(expr=expr):
-            return PyValue(expr)
-    raise Refusal("LW115", "this is neither an array nor a number", found=str(value))
+    found = _operand(value)
+    return found if isinstance(found, PyValue) else PyValue(found.expr)
+
+
+def _operand(value: AnyValue) -> Operand:
+    if not isinstance(value, PyValue | ArrayValue):
+        raise Refusal("LW115", "this is neither an array nor a number", found=str(value))
+    return value
 
 
 def as_number(value: AnyValue, what: str) -> PyValue:
@@ -56,10 +69,18 @@ def converted(value: Operand, dtype: DType) -> Operand:
     return ArrayValue(expr, value.shape, None, value.order)
 
 
-def broadcast_shapes(build: Building, shapes: Sequence[tuple[Expr, ...]]) -> tuple[Expr, ...]:
-    """The shape that arrays have together, by NumPy's rules."""
+def broadcast(
+    build: Building, operands: Sequence[Operand]
+) -> tuple[tuple[Expr, ...], list[Operand]]:
+    """The shape that operands have together by NumPy's rules, and the operands.
+
+    An array of which only the running code knows whether an extent is 1 becomes a view of the whole
+    shape, with a step that is zero if it is.
+    """
+    shapes = [x.shape if isinstance(x, ArrayValue) else () for x in operands]
     rank = max(map(len, shapes), default=0)
     found: list[Expr] = []
+    late: set[int] = set()  # axes, counted from the end
     for k in range(rank, 0, -1):
         one: Expr = Const(1)
         for shape in shapes:
@@ -67,25 +88,71 @@ def broadcast_shapes(build: Building, shapes: Sequence[tuple[Expr, ...]]) -> tup
                 continue
             if one == Const(1):
                 one = shape[-k]
-            else:
-                _require_equal(build, one, shape[-k])
+            elif not build.equal(one, shape[-k]):
+                one = _late_extent(build, one, shape[-k])
+                late.add(k)
         found.append(one)
-    return tuple(found)
+    if not late:
+        return tuple(found), list(operands)
+    return tuple(found), [
+        _stretched(build, x, found, late) if isinstance(x, ArrayValue) else x for x in operands
+    ]
 
 
-def _require_equal(build: Building, x: Expr, y: Expr) -> None:
-    """Extents other than 1 are equal, or NumPy raises."""
-    if build.equal(x, y):
-        return
-    if isinstance(difference(x, y), Const):
-        text = "extents of operands differ: they do not broadcast together"
-        raise Refusal("LW182", text, found=f"a difference of {difference(x, y).value}")  # type: ignore[union-attr]
-    one = Const(1)
-    differ = Binary("and", Binary("ne", x, one), Binary("ne", y, one))
-    text = "extents {0} and {1} broadcast together, which compiled code learns too late"
-    build.check(Binary("or", Binary("eq", x, y), differ), "NotImplementedError", text, (x, y))
+def _late_extent(build: Building, x: Expr, y: Expr) -> Expr:
+    """The extent of an axis of which the operands have x and y, of which one may be 1."""
+    _require_related(x, y)
+    total = build.define("extent", Select(x.equals(1), y, x))
+    assert isinstance(total, Var)
+    ranges = build.ranges
+    ranges.set(total.name, Const(0), ranges.most(x).max(ranges.most(y)))
     text = "operands could not be broadcast together with extents {0} and {1}"
-    build.check(Binary("eq", x, y), "ValueError", text, (x, y))
+    build.check(Binary("or", y.equals(total), y.equals(1)), "ValueError", text, (x, y))
+    return total
+
+
+def _require_related(x: Expr, y: Expr) -> None:
+    """Refuse extents that always differ by the same number."""
+    gap = difference(x, y)
+    if isinstance(gap, Const):
+        text = "extents of operands differ: they do not broadcast together"
+        raise Refusal("LW182", text, found=f"a difference of {gap.value}")
+
+
+def _stretched(
+    build: Building, array: ArrayValue, shape: Sequence[Expr], late: set[int]
+) -> ArrayValue:
+    """A view of an array in which axes that turn out to have one element are repeated."""
+    own = {k for k in late if k <= array.rank and array.shape[-k] not in (Const(1), shape[-k])}
+    if not own:
+        return array
+    held = build.store(array)
+    assert held.view is not None
+    axes = list(held.view.axes)
+    for k in own:
+        axis = axes[-k]
+        is_one = axis.extent.equals(1)
+        steps = tuple(
+            (d, build.define("step", Select(is_one, Const(0), step))) for d, step in axis.steps
+        )
+        axes[-k] = ViewAxis(shape[-k], steps)
+    return build.bind(held.view.base, held.view.start, tuple(axes), "stretched")
+
+
+def fitted(build: Building, target: tuple[Expr, ...], value: ArrayValue) -> ArrayValue:
+    """A value that is broadcast to a target of the same or a higher rank, or NumPy raises."""
+    late: set[int] = set()
+    for k in range(1, value.rank + 1):
+        own, extent = value.shape[-k], target[-k]
+        if own == Const(1) or (extent != Const(1) and build.equal(own, extent)):
+            continue
+        if extent != Const(1):
+            _require_related(own, extent)
+            late.add(k)
+        text = "could not broadcast input array of extent {0} into extent {1}"
+        cond = Binary("or", own.equals(extent), own.equals(1))
+        build.check(cond, "ValueError", text, (own, extent))
+    return _stretched(build, value, target, late) if late else value
 
 
 def require_fit(build: Building, value: PyValue, dtype: DType) -> PyValue:
@@ -121,6 +188,16 @@ def result_order(strides: Sequence[Sequence[int]], rank: int) -> tuple[int, ...]
     return () if found == tuple(range(rank)) else found
 
 
+def strides_in_box(build: Building, array: ArrayValue, rank: int) -> list[int]:
+    """The rank of each axis's stride in a box, the fastest axis 1; 0 for a stride of zero."""
+    order = build.order_of(array) or tuple(range(array.rank))
+    own = [array.rank - order.index(axis) for axis in range(array.rank)]
+    if array.view is not None:
+        own = [x if axis.steps else 0 for x, axis in zip(own, array.view.axes, strict=True)]
+    own = [0 if n == Const(1) else x for x, n in zip(own, array.shape, strict=True)]
+    return [0] * (rank - array.rank) + own
+
+
 class Elementwise:
     """Builds elementwise operations."""
 
@@ -129,23 +206,14 @@ class Elementwise:
 
     def apply(self, rule: Callable[..., Value], *operands: AnyValue) -> Operand:
         """The value of a rule for numbers, applied to arrays and numbers."""
-        numbers = [plain(x) for x in operands]
         arrays = [x for x in operands if isinstance(x, ArrayValue)]
-        found = settled(rule(*numbers), "this value")
-        if not arrays:
+        shape, parts = broadcast(self._build, [_operand(x) for x in operands])
+        found = settled(rule(*map(plain, parts)), "this value")
+        if not shape:
             return found
-        shape = broadcast_shapes(self._build, [x.shape for x in arrays])
-        found_order = result_order([self._strides(x, len(shape)) for x in arrays], len(shape))
+        strides = [strides_in_box(self._build, x, len(shape)) for x in arrays]
+        found_order = result_order(strides, len(shape))
         return ArrayValue(found.expr, shape, None, found_order)
-
-    def _strides(self, array: ArrayValue, rank: int) -> list[int]:
-        """The rank of each axis's stride in a box, the fastest axis 1; 0 for a stride of zero."""
-        order = self._build.order_of(array) or tuple(range(array.rank))
-        own = [array.rank - order.index(axis) for axis in range(array.rank)]
-        if array.view is not None:
-            own = [x if axis.steps else 0 for x, axis in zip(own, array.view.axes, strict=True)]
-        own = [0 if n == Const(1) else x for x, n in zip(own, array.shape, strict=True)]
-        return [0] * (rank - array.rank) + own
 
     def binary(self, op: str, x: AnyValue, y: AnyValue) -> Operand:
         """`x op y` for an operator of expressions."""
@@ -163,12 +231,13 @@ class Elementwise:
         return self.apply(lambda a: unary(op, a), x)
 
     def where(self, cond: AnyValue, x: AnyValue, y: AnyValue) -> Operand:
-        strong = self.apply(lambda c, a, b: select(truth(c), a, b), cond, x, y)
-        return PyValue(strong.expr) if isinstance(strong, PyValue) else strong
+        """`np.where(cond, x, y)`, which is an array of numbers too: of rank 0."""
+        found = self.apply(lambda c, a, b: select(truth(c), a, b), cond, x, y)
+        return ArrayValue(found.expr, ()) if isinstance(found, PyValue) else found
 
     def has(self, function: object) -> bool:
         """Whether a function is one of elements."""
-        return function in _OWN or numpy_functions.is_known(function)
+        return is_elementwise(function)
 
     def call(self, function: object, name: str, args: Sequence[AnyValue]) -> Operand | None:
         """A known function of elements; None: it is no such function."""
@@ -209,8 +278,41 @@ class Elementwise:
                 return require_fit(self._build, x, dtype)
         return x
 
+    def _whole_power(self, x: AnyValue, y: AnyValue) -> Operand | None:
+        """An integer to the power of one that is no constant; negative ones raise in NumPy."""
+        base, exponent = plain(x), plain(y)
+        if isinstance(exponent.expr, Const) or not (
+            base.dtype.is_integer and exponent.dtype.is_integer
+        ):
+            return None
+        dtype, weak = join((base.type, exponent.type))
+        if not dtype.is_integer:
+            return None
+        build, text = self._build, "Integers to negative integer powers are not allowed."
+        if isinstance(y, ArrayValue):
+            cell = build.cell("wrong", BOOL)
+            axes = tuple(range(y.rank))
+            is_wrong = Binary("lt", y.expr, Const(0, y.dtype))
+            build.emit(ReduceArray(cell, "or", is_wrong, y.shape, axes, (axes,)))
+            build.check(Binary("eq", build.load(cell), Const(False, BOOL)), "ValueError", text)
+        elif weak or exponent.dtype == INT64:
+            number = build.index(exponent, "the exponent")
+            if not build.holds(number):
+                if weak:
+                    return None  # a negative one gives a float
+                build.check(number >= 0, "ValueError", text)
+            y = PyValue(number, exponent.weak)
+        elif exponent.dtype.kind == "i":
+            build.check(Binary("ge", exponent.expr, Const(0, exponent.dtype)), "ValueError", text)
+        return self.apply(
+            lambda a, b: PyValue(Binary("pow", convert(a, dtype), convert(b, dtype)), weak), x, y
+        )
+
     def _power(self, x: AnyValue, y: AnyValue) -> Operand | None:
-        """The powers that NumPy computes by other operations."""
+        """The powers that NumPy computes by other operations, and those of integers."""
+        whole = self._whole_power(x, y)
+        if whole is not None:
+            return whole
         if not isinstance(x, ArrayValue) or not isinstance(y, PyValue):
             return None
         if x.dtype == BOOL and y.weak and y.expr == Const(2):
@@ -243,8 +345,8 @@ def _strong(value: Operand) -> Operand:
 def _shift(op: str, x: PyValue, y: PyValue) -> PyValue:
     """A shift as NumPy makes it: by the width of the type or more, nothing or the sign is left."""
     dtype, weak = join((x.type, y.type))
-    if dtype == BOOL:
-        dtype = INT64
+    if dtype == BOOL:  # NumPy has no shift of booleans; its first one is that of int8
+        dtype = INT64 if weak else DTYPES["int8"]
     if not dtype.is_integer:
         raise Refusal("LW103", f"a shift is not defined for {x} and {y}")
     value, count = convert(x, dtype), convert(y, dtype)
@@ -275,6 +377,11 @@ def _as_strong(value: Value) -> Value:
     return PyValue(value.expr) if isinstance(value, PyValue) else value
 
 
+def _of_ufunc(x: PyValue) -> PyValue:
+    """The operand as a ufunc takes it: Python's bool is NumPy's."""
+    return PyValue(x.expr) if x.dtype == BOOL else x
+
+
 def _logic(op: str) -> Callable[..., Value]:
     return lambda x, y: PyValue(Binary(op, truth(x), truth(y)))
 
@@ -291,14 +398,22 @@ def _magnitude(x: PyValue) -> tuple[Expr, Expr]:
     return Unary("abs", expr), Const(math.inf, expr.dtype)
 
 
-def _clip(x: PyValue, low: PyValue, high: PyValue) -> Value:
-    return binary("min", binary("max", x, low), high)
+def _beside_nan(op: str, x: PyValue, y: PyValue) -> Value:
+    """The extreme of two numbers; of a number and NaN the number."""
+    found = settled(binary(op, x, y))
+    dtype = found.dtype
+    if not dtype.is_float:
+        return PyValue(found.expr)
+    one, other = convert(x, dtype), convert(y, dtype)
+    found_expr = Select(Binary("ne", other, other), one, found.expr)
+    return PyValue(Select(Binary("ne", one, one), other, found_expr))
 
 
-def _round(x: PyValue) -> Value:
-    if x.dtype.is_integer:
-        return x
-    return numpy_functions.call(np.rint, "np.round", [x])
+def _signbit(x: PyValue) -> PyValue:
+    """Whether a number is negative, -0.0 too."""
+    expr = x.expr if x.dtype.is_float else cast(x.expr, FLOAT64)
+    one = Call("copysign", (Const(1.0, expr.dtype), expr))
+    return PyValue(Binary("lt", one, Const(0.0, expr.dtype)))
 
 
 def _invert(x: PyValue) -> Value:
@@ -334,17 +449,18 @@ def _rows() -> dict[object, tuple[int, Callable[..., Value]]]:
         np.logical_or: (2, _logic("or")),
         np.logical_xor: (2, _logic("xor")),
         np.logical_not: (1, lambda x: PyValue(Unary("not", truth(x)))),
-        np.negative: (1, lambda x: unary("neg", x)),
-        np.positive: (1, lambda x: unary("pos", x)),
+        np.negative: (1, lambda x: unary("neg", _of_ufunc(x))),
+        np.positive: (1, lambda x: unary("pos", _of_ufunc(x))),
         np.invert: (1, _invert),
         np.reciprocal: (1, _reciprocal),
         np.isnan: (1, _is_nan),
         np.isinf: (1, lambda x: PyValue(Binary("eq", *_magnitude(x)))),
         np.isfinite: (1, lambda x: PyValue(Binary("lt", *_magnitude(x)))),
         np.sign: (1, _sign),
-        np.round: (1, _round),
-        np.around: (1, _round),
-        np.clip: (3, _clip),
+        np.fix: (1, lambda x: numpy_functions.call(np.trunc, "np.fix", [x])),
+        np.fmax: (2, lambda x, y: _beside_nan("max", x, y)),
+        np.fmin: (2, lambda x, y: _beside_nan("min", x, y)),
+        np.signbit: (1, _signbit),
         np.left_shift: (2, lambda x, y: _shift("shl", x, y)),
         np.right_shift: (2, lambda x, y: _shift("shr", x, y)),
     }
@@ -358,5 +474,12 @@ def _rows() -> dict[object, tuple[int, Callable[..., Value]]]:
 
 
 _OWN: IdentityMap[object, tuple[int, Callable[..., Value]]] = IdentityMap(_rows().items())
+
+
+def is_elementwise(function: object) -> bool:
+    """Whether a function is one of elements."""
+    return function in _OWN or numpy_functions.is_known(function)
+
+
 _NUMBER_FUNCTIONS = (min, max, bool, int, float, complex, builtins.pow)
 _OF_NUMBERS = frozenset((*_NUMBER_FUNCTIONS, *(f for f in vars(math).values() if callable(f))))
