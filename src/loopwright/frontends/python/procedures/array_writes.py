@@ -37,7 +37,7 @@ from loopwright.ir.procedure import ComputeArray, SetElement
 
 __all__ = ["ArrayWrites", "wrapped"]
 
-Change = Callable[[ArrayValue], Operand]
+Change = Callable[[ArrayValue], AnyValue]
 Function = Callable[[Sequence[AnyValue]], AnyValue]
 
 
@@ -70,6 +70,9 @@ class ArrayWrites:
 
     def element(self, base: str, index: tuple[Expr, ...], value: PyValue, dtype: DType) -> None:
         """`base[index] = value`."""
+        lists = self._build.lists
+        if base in lists and value.type != (dtype, lists[base]):
+            raise Refusal("LW119", f"an element of a list of {dtype} becomes {value}")
         number = self._number(value, dtype)
         self._note(base)
         self._build.emit(SetElement(base, index, number))
@@ -181,10 +184,7 @@ class ArrayWrites:
 
     def _note(self, base: str) -> None:
         """Remember that memory is written; numbers of the caller are none."""
-        if base in self._build.frozen:
-            text = "an array is written that shares its memory with another one that is a copy here"
-            raise Refusal("LW189", text, hint="write a copy: x = np.reshape(a, ...).copy()")
-        self._build.written.add(base)
+        self._build.note_write(base)
 
     def _without_ones(self, target: ArrayValue, value: ArrayValue) -> ArrayValue:
         """The value without leading axes of extent 1 that the target lacks."""

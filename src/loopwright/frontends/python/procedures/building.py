@@ -56,6 +56,7 @@ class Building:
         self.written: set[str] = set()  # arrays written in place so far
         self.views: dict[str, ArrayView] = {}  # all that were bound, by name
         self.claims: dict[Span, str] = {}  # loops that prange says are independent: what is known
+        self.lists: dict[str, bool] = {}  # local arrays that are lists of numbers, weak or not
         self.read_only: set[str] = set()  # views that NumPy lets nobody write
         # Arrays, and copies of them where NumPy has views: written, each would show.
         self.frozen: set[str] = set()
@@ -114,6 +115,20 @@ class Building:
         if isinstance(value.expr, Const):
             whole = Const(int(value.expr.value.real))
         return self.define("at", whole) if loads(whole) else normal(whole)
+
+    def freeze(self, *arrays: str) -> None:
+        """Let nothing write arrays, or return them where their memory would be seen."""
+        if self.written & set(arrays):
+            text = "the loop makes one array of two that share memory"
+            raise Refusal("LW192", text, hint="copy one of them")
+        self.frozen.update(arrays)
+
+    def note_write(self, array: str) -> None:
+        """Remember that memory is written."""
+        if array in self.frozen:
+            text = "an array is written that shares its memory with another one that is a copy here"
+            raise Refusal("LW189", text, hint="write a copy: x = np.reshape(a, ...).copy()")
+        self.written.add(array)
 
     # -- memory -----------------------------------------------------------------------------------
 
