@@ -362,10 +362,10 @@ class ValueReader:
         return solid(self.build, value)
 
     def _require_no_list(self, value: AnyValue) -> None:
-        if isinstance(value, ArrayValue) and value.view is not None:
-            if value.view.base in self.build.lists:
-                hint = "np.array makes an array of it"
-                raise Refusal("LW184", "a list that changes is used as a whole", hint=hint)
+        view = value.view if isinstance(value, ArrayValue) else None
+        if view is not None and view.base in self.build.lists:
+            hint = "np.array makes an array of it"
+            raise Refusal("LW184", "a list that changes is used as a whole", hint=hint)
 
     def list_in_memory(self, value: TupleValue) -> AnyValue:
         """A list of numbers of one type whose elements are assigned, as a local array."""
@@ -542,6 +542,8 @@ class ValueReader:
             if not -len(base.items) <= at < len(base.items):
                 raise Refusal("LW111", f"index {at} of a tuple of {len(base.items)}")
             return base.items[at]
+        if isinstance(base, PyValue) and not base.weak and ast.unparse(node.slice) == "()":
+            return base
         if not isinstance(base, ArrayValue):
             raise Refusal("LW115", f"'{ast.unparse(node.value)}' has no elements", found=str(base))
         return self.element(base, self.subscripts.items(node.slice))
