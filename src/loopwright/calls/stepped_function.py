@@ -13,7 +13,7 @@ import copy
 from collections.abc import Callable
 from dataclasses import replace
 from types import BuiltinFunctionType, FunctionType, ModuleType
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from loopwright.frontends.python.steps.split_function import Steps, split_functi
 from loopwright.lazy_dataclass import dataclass
 from loopwright.log import log
 from loopwright.memo import BoundedCache
+
+if TYPE_CHECKING:
+    from loopwright.runtime.call_table import CallProgram
 
 __all__ = ["PartFunction", "StepOptions", "SteppedFunction"]
 
@@ -240,9 +243,10 @@ class SteppedFunction:
         self._function, self._source, self._options = function, source, options
         self.here = calls.captures.items()  # outer names that decide what the steps are
         self._remedies = remedies
-        helpers = [x for x in calls.helpers() if any(x is node for node in remedies.marked)]
-        helpers = [x for x in helpers if not options.named(calls.static(x.func))]
-        steps = split_function(source, remedies.marked, remedies.opened, helpers)
+        made = [node for node in remedies.marked if isinstance(node, ast.Call)]
+        named = [node for node in made if options.named(calls.static(node.func))]
+        helpers = [x for x in made if calls.helper(x) is not None and x not in named]
+        steps = split_function(source, remedies.marked, remedies.opened, helpers, named)
         self._steps: Steps = steps
         self._parts = {
             x.name: PartFunction(made_function(x.definition, function, source), options)
@@ -264,6 +268,11 @@ class SteppedFunction:
         """Run the steps."""
         del threads
         return self._driver(*args)
+
+    def record(self, program: CallProgram, args: tuple[Any, ...], threads: int) -> bool:
+        """Leave such calls to Python."""
+        del program, args, threads
+        return False
 
     # -- reports ----------------------------------------------------------------------------------
 

@@ -184,10 +184,7 @@ class ArrayWrites:
 
     def _note(self, base: str) -> None:
         """Remember that memory is written; numbers of the caller are none."""
-        if base in self._build.frozen:
-            text = "an array is written that shares its memory with another one that is a copy here"
-            raise Refusal("LW189", text, hint="write a copy: x = np.reshape(a, ...).copy()")
-        self._build.written.add(base)
+        self._build.note_write(base)
 
     def _without_ones(self, target: ArrayValue, value: ArrayValue) -> ArrayValue:
         """The value without leading axes of extent 1 that the target lacks."""

@@ -116,6 +116,20 @@ class Building:
             whole = Const(int(value.expr.value.real))
         return self.define("at", whole) if loads(whole) else normal(whole)
 
+    def freeze(self, *arrays: str) -> None:
+        """Let nothing write arrays, or return them where their memory would be seen."""
+        if self.written & set(arrays):
+            text = "the loop makes one array of two that share memory"
+            raise Refusal("LW192", text, hint="copy one of them")
+        self.frozen.update(arrays)
+
+    def note_write(self, array: str) -> None:
+        """Remember that memory is written."""
+        if array in self.frozen:
+            text = "an array is written that shares its memory with another one that is a copy here"
+            raise Refusal("LW189", text, hint="write a copy: x = np.reshape(a, ...).copy()")
+        self.written.add(array)
+
     # -- memory -----------------------------------------------------------------------------------
 
     def cell(self, wish: str, dtype: DType) -> str:

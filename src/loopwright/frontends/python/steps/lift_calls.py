@@ -7,7 +7,7 @@ import copy
 from collections.abc import Callable, Collection, Iterator
 from typing import TypeVar
 
-from loopwright.frontends.refusal import Refusal
+from loopwright.diagnostics import SourceError
 
 __all__ = ["CallLifter", "holders", "is_cheap", "is_scalar_work"]
 
@@ -71,8 +71,10 @@ class CallLifter:
         own: frozenset[str],
         fresh: Callable[[], str],
         put: Callable[[ast.stmt, bool], None],
+        refused: Callable[[ast.expr, str, str], SourceError],
     ) -> None:
         """`put` takes each statement made, and whether Python runs it."""
+        self._refused = refused
         self._marked, self._holding = marked, holding
         self._own, self._fresh, self._put = own, fresh, put
         self.temporaries: list[str] = []
@@ -92,11 +94,11 @@ class CallLifter:
                 self._put(_at(ast.If(test, *sides), node), True)
                 return _name(name, node)
             case ast.Compare(comparators=[_, *rest]) if any(id(x) in self._holding for x in rest):
-                hint = "name the result of the call first"
-                raise Refusal("LW197", "a chained comparison calls what Python runs", hint=hint)
+                text = "a chained comparison calls what Python runs"
+                raise self._refused(node, text, "name the result of the call first")
         if isinstance(node, _SCOPES):
-            hint = "a loop that calls it"
-            raise Refusal("LW197", "a comprehension or lambda calls what Python runs", hint=hint)
+            text = "a comprehension or lambda calls what Python runs"
+            raise self._refused(node, text, "a loop that calls it")
         children = list(_operands(node))
         last = max(k for k, child in enumerate(children) if id(child) in self._holding)
         found: dict[int, ast.expr] = {}
@@ -114,11 +116,11 @@ class CallLifter:
             is_kept = is_kept and not all(map(self.is_of_python, children[place + 1 :]))
             is_method = isinstance(node, ast.Call) and not place
             if is_method and isinstance(child, ast.Attribute) and not is_cheap(child):
-                found[id(child)] = _rebuilt(child, {id(child.value): self._cheap(child.value)})
+                found[id(child)] = _rebuilt(child, {id(child.value): self.cheap(child.value)})
             elif place and isinstance(node, ast.Subscript) and is_scalar_work(child):
                 continue
             else:
-                given = self._cheap(child)
+                given = self.cheap(child)
                 found[id(child)] = self._kept(given) if is_kept else given
         return _rebuilt(node, found)
 
@@ -137,14 +139,20 @@ class CallLifter:
         """An expression by a temporary name, as it is now."""
         return self._keep(self.lift(node), node, by_python=False)
 
-    def _cheap(self, node: ast.expr) -> ast.expr:
+    def target(self, node: ast.Subscript) -> ast.Subscript:
+        """A target of which the array and the subscript are as they are now."""
+        kept = {id(child): self._kept(self.lift(child)) for child in _operands(node)}
+        return _rebuilt(node, kept)
+
+    def cheap(self, node: ast.expr) -> ast.expr:
+        """An expression that Python gets at without computing."""
         if self.is_of_python(node):
             return node
         node = self.lift(node)
         if is_cheap(node):
             return node
         if isinstance(node, _PARTS):
-            return _rebuilt(node, {id(x): self._cheap(x) for x in _operands(node)})
+            return _rebuilt(node, {id(x): self.cheap(x) for x in _operands(node)})
         return self._keep(node, node, by_python=False)
 
     def _kept(self, node: ast.expr) -> ast.expr:

@@ -21,6 +21,8 @@ from loopwright.frontends.python.steps.name_flow import bound_names
 __all__ = ["Remedies"]
 
 _LOOPS = (ast.For, ast.While)
+# Views that are copies in compiled code, where nobody would see that.
+_VIEWS = frozenset({"reshape", "ravel", "real", "imag"})
 _SEVERAL = ("LW190", "LW192", "LW119", "LW128")  # names that stand for several things
 # Uses of arrays that are not compiled yet, or whose sizes data decide.
 _ARRAYS = frozenset({"LW110", "LW125", "LW180", "LW181", "LW184"})
@@ -72,7 +74,9 @@ class Remedies:
             helpers = list(self._calls.helpers())
             self.marked += helpers
             return bool(helpers)
-        return any(self._node(node, found.code) for node in nodes)
+        if any(self._node(node, found.code) for node in nodes):
+            return True
+        return found.code == "LW189" and (self._views() or any(map(self._open_names, nodes)))
 
     def _node(self, node: ast.AST, code: str) -> bool:
         match node:
@@ -86,12 +90,9 @@ class Remedies:
                 return self._open(self._binding(node, name))
             case ast.Assign() | ast.AugAssign() if code in _ARRAYS or self._sets_attribute(node):
                 self.opened.append(node)
-            case ast.Return(value=ast.expr() as value) if code == "LW128":
-                names = [n for n in ast.walk(value) if isinstance(n, ast.Name)]
-                found = [self._open(self._binding(n, n.id)) for n in names]
-                return any(found)
             case ast.stmt() if code in _SEVERAL:
-                return self._open(self._enclosing(node))
+                loop = None if isinstance(node, ast.Return) else self._enclosing(node)
+                return self._open(loop) or self._open_names(node)
             case _:
                 return False
         return True
@@ -110,6 +111,21 @@ class Remedies:
         if stmt is not None:
             self.opened.append(stmt)
         return stmt is not None
+
+    def _views(self) -> bool:
+        """Let Python make all views that compiled code may copy."""
+        count = len(self.marked)
+        for node in ast.walk(self._source.definition):
+            if isinstance(node, ast.Attribute) and node.attr in _VIEWS:
+                outer = self._parents[id(node)]
+                is_call = isinstance(outer, ast.Call) and outer.func is node
+                self.marked.append(outer if is_call else node)  # type: ignore[arg-type]
+        return len(self.marked) > count
+
+    def _open_names(self, stmt: ast.AST) -> bool:
+        names = [n for n in ast.walk(stmt) if isinstance(n, ast.Name)]
+        found = [self._open(self._binding(n, n.id)) for n in names]
+        return any(found)
 
     def _enclosing(self, node: ast.AST) -> ast.stmt | None:
         """The innermost loop that a node is or stands in."""

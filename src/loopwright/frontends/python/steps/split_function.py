@@ -14,6 +14,7 @@ from collections.abc import Collection, Sequence
 
 from loopwright.diagnostics import Diagnostic, SourceError
 from loopwright.frontends.python.function_source import FunctionSource
+from loopwright.frontends.python.python_grammar import STATEMENTS
 from loopwright.frontends.python.steps.called_functions import local_names
 from loopwright.frontends.python.steps.lift_calls import (
     CallLifter,
@@ -48,16 +49,18 @@ def split_function(
     marked: Collection[ast.expr],
     opened: Collection[ast.stmt] = (),
     helpers: Collection[ast.Call] = (),
+    named: Collection[ast.Call] = (),
 ) -> Steps:
     """The steps of a function in which Python evaluates `marked` expressions.
 
-    Python runs the `opened` statements too: loops and conditions, and simple ones. `helpers` are
-    those of the marked expressions that call plain functions. Raises SourceError where a call
+    Python runs the `opened` statements too: loops and conditions, and simple ones. Of the marked
+    expressions `helpers` call plain functions that run in steps too, `named` those that the user
+    leaves to Python: both may write what they are given. Raises SourceError where a call
     stands in what cannot be taken apart.
     """
     wanted = list(opened)
     while True:
-        splitter = _Splitter(source, marked, wanted, helpers)
+        splitter = _Splitter(source, marked, wanted, helpers, named)
         steps = splitter.steps()
         if isinstance(steps, Steps):
             return steps
@@ -71,8 +74,10 @@ class _Splitter:
         marked: Collection[ast.expr],
         opened: Collection[ast.stmt],
         helpers: Collection[ast.Call],
+        named: Collection[ast.Call],
     ) -> None:
         self._source = source
+        self._unknown = {id(call) for call in (*helpers, *named)}
         self._own = local_names(source)
         self._numbers: dict[str, itertools.count[int]] = {}
         self._taken = loaded(source.definition) | self._own
@@ -152,7 +157,9 @@ class _Splitter:
             self._run.append(stmt)
 
     def _lifter(self) -> CallLifter:
-        found = CallLifter(self._marked, self._holding, self._own, self._fresh_temporary, self._put)
+        found = CallLifter(
+            self._marked, self._holding, self._own, self._fresh_temporary, self._put, self._refused
+        )
         found.temporaries = self._temporaries
         return found
 
@@ -176,17 +183,15 @@ class _Splitter:
             case ast.Break() | ast.Continue() | ast.Raise() | ast.Pass():
                 self._put(stmt, True)
             case ast.Return(value=value):
-                if value is not None:
-                    value = self._lifter().lift(value)
-                    if not is_cheap(value):
-                        value = self._lifter().value(value)
+                value = None if value is None else self._lifter().cheap(value)
                 self._put(ast.copy_location(ast.Return(value), stmt), True)
             case _ if id(stmt) in self._opened:
                 self._put(stmt, True)
             case ast.Assign() | ast.AnnAssign() | ast.AugAssign() | ast.Expr() | ast.Assert():
                 self._simple(stmt)
             case _:
-                raise self._refused(stmt)
+                word, hint = STATEMENTS.get(type(stmt), (type(stmt).__name__, ""))
+                raise self._refused(stmt, f"{word} that calls what Python runs", hint)
 
     def _compound(self, new: ast.stmt, old: ast.stmt) -> None:
         self._flush()
@@ -216,7 +221,8 @@ class _Splitter:
             self._compound(ast.While(stmt.test, *inner), stmt)
             return
         if stmt.orelse:
-            raise self._refused(stmt.orelse[0], "an else clause of a loop cannot be compiled")
+            text = "an else clause of a loop cannot be compiled"
+            raise self._refused(stmt.orelse[0], text, "")
         end = ast.If(
             ast.copy_location(ast.UnaryOp(ast.Not(), stmt.test), stmt.test),
             [ast.copy_location(ast.Break(), stmt)],
@@ -250,18 +256,32 @@ class _Splitter:
             case ast.AnnAssign(target=target, value=value):
                 assert value is not None
                 new = ast.copy_location(ast.Assign([target], lifter.lift(value)), stmt)
-            case ast.AugAssign(target=target, value=value):
+            case ast.AugAssign(target=ast.Subscript() as target, value=value) if self._holds(
+                target
+            ) or any(id(x) in self._unknown for x in ast.walk(value)):
+                self._update(stmt, lifter.target(target), value)
+                return
+            case ast.AugAssign(value=value):
                 new.value = lifter.lift(value)
-                if self._holds(target):
-                    raise self._refused(stmt, "this target cannot be compiled")
             case ast.Assert(test=test):
                 new.test = lifter.lift(test)
         self._put(new, False)
 
-    def _refused(self, stmt: ast.stmt, text: str = "") -> SourceError:
-        word = type(stmt).__name__.lower()
-        text = text or f"'{word}' around a call that Python makes cannot be compiled"
-        return SourceError(Diagnostic(self._source.span(stmt), text, "LW197"))
+    def _update(self, stmt: ast.stmt, target: ast.Subscript, value: ast.expr) -> None:
+        """`target op= value` where the value may change what the target is: it is read first."""
+        assert isinstance(stmt, ast.AugAssign)
+        lifter = self._lifter()
+        read = copy.copy(target)
+        read.ctx = ast.Load()
+        old = lifter.value(read)
+        assert isinstance(old, ast.Name)
+        own = ast.copy_location(ast.Name(old.id, ast.Store()), old)
+        new = ast.copy_location(ast.AugAssign(own, stmt.op, lifter.lift(value)), stmt)
+        self._put(new, False)
+        self._put(ast.copy_location(ast.Assign([target], old), stmt), False)
+
+    def _refused(self, node: ast.stmt | ast.expr, text: str, hint: str) -> SourceError:
+        return SourceError(Diagnostic(self._source.span(node), text, "LW197", hint=hint))
 
     # -- names ------------------------------------------------------------------------------------
 
