@@ -98,6 +98,21 @@ def test_a_pointer_to_the_bound_of_a_loop() -> None:
 # -- which text is made ---------------------------------------------------------------------------
 
 
+@needs_cc
+@pytest.mark.parametrize("starts", [(4, 0, 600), (4, 600, 0), (0, 600, 604)])
+def test_every_pair_of_three_pointers_is_tested(starts: tuple[int, ...]) -> None:
+    """One pair overlaps, and which one it is decides what is computed."""
+    text = SWEPT.replace("double *b)", "double *b, double *c)")
+    text = text.replace("+ a[i + 1]) / 3;", "+ a[i + 1]) / 3 + c[i];")
+    found = []
+    for library in both(text.replace("double *a, double *b", "double *b, double *a")):
+        memory = np.arange(1200.0) % 7
+        pointers = [ctypes.c_void_p(memory.ctypes.data + 8 * at) for at in starts]
+        library.f(500, *pointers)
+        found.append(memory)
+    assert np.array_equal(*found)
+
+
 def test_the_text_of_both_sides() -> None:
     text = text_of(SWEPT)
     head, _, rest = text.partition("    if (")
