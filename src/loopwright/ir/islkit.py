@@ -380,11 +380,14 @@ def is_entangled(points: isl.Set) -> bool:
     """Whether a piece has more than two divisions, one of several iterators or of a division.
 
     isl's projections of such a set, and its dependences, may take for ever, which no quota ends.
+    Divisions of one iterator that an equation gives, as of loops with steps, do not count.
     """
     kinds = isl.dim_type.in_, isl.dim_type.div
     for part in points.get_basic_sets():
         count = part.dim(isl.dim_type.div)
-        if count > _MOST_ENTANGLED and any(
+        if count <= _MOST_ENTANGLED:
+            continue
+        mixed = [
             sum(
                 not one.get_coefficient_val(kind, at).is_zero()
                 for kind in kinds
@@ -392,7 +395,14 @@ def is_entangled(points: isl.Set) -> bool:
             )
             > 1
             for one in (part.get_div(k) for k in range(count))
-        ):
+        ]
+        equations = [one for one in part.get_constraints() if one.is_equality()]
+        given = [
+            any(not one.get_coefficient_val(isl.dim_type.div, k).is_zero() for one in equations)
+            for k in range(count)
+        ]
+        counted = [x or not y for x, y in zip(mixed, given, strict=True)]
+        if any(mixed) and sum(counted) > _MOST_ENTANGLED:
             return True
     return False
 
