@@ -91,6 +91,8 @@ class Remedies:
             case ast.Assign() | ast.AugAssign() if code in _ARRAYS or self._sets_attribute(node):
                 self.opened.append(node)
             case ast.stmt() if code in _SEVERAL:
+                if isinstance(node, ast.If):
+                    return self._open(node)
                 loop = None if isinstance(node, ast.Return) else self._enclosing(node)
                 return self._open(loop) or self._open_names(node)
             case _:
