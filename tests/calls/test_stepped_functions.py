@@ -129,9 +129,17 @@ def masked(v: Any, a: Any) -> Any:
     return chosen, chosen[1:], a[a > 3.9], (v[v < 0] + 1).sum()
 
 
+def flattened(a: Any) -> Any:
+    x, y = a * 2, a + 1
+    x.shape = y.shape = a.shape[0] * a.shape[1]
+    x[1:] = y[:-1]
+    return x, np.reshape(a, a.shape[0] * a.shape[1])
+
+
 @pytest.mark.parametrize(
     ("function", "args"),
     [
+        (flattened, (A,)),
         (decompositions, (A,)),
         (sorted_things, (V,)),
         (spectrum, (V, 9)),

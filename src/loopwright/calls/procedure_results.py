@@ -160,7 +160,8 @@ class ResultLayout:
     def _view(self, view: ArrayView, integer: Callable[[Expr], int]) -> Finish:
         place = self._places[view.base]
         start, shape, steps = self._layout(view, integer)
-        plain = _plain_slices(start, shape, steps)
+        extents = tuple(map(integer, self._procedure.array(view.base).shape))
+        plain = _plain_slices(start, shape, steps, extents)
         if plain is not None:
             index, back, new = plain
             return lambda memory: memory[place][index].transpose(back)[new]
@@ -175,9 +176,14 @@ class ResultLayout:
 
 
 def _plain_slices(
-    start: tuple[int, ...], shape: tuple[int, ...], steps: list[list[tuple[int, int]]]
+    start: tuple[int, ...],
+    shape: tuple[int, ...],
+    steps: list[list[tuple[int, int]]],
+    extents: tuple[int, ...],
 ) -> tuple[tuple[Any, ...], tuple[int, ...], tuple[Any, ...]] | None:
-    """A view by an index, a transposition and new axes; None where several axes share a dimension.
+    """A view by an index, a transposition and new axes of an array with these extents.
+
+    None where several axes share a dimension, or one goes on beyond its end (a reshaped array).
 
     Slices take a fraction of the time of `as_strided`.
     """
@@ -188,6 +194,8 @@ def _plain_slices(
     for axis, extent in zip(steps, shape, strict=True):
         for d, step in axis:
             stop = start[d] + step * extent
+            if not 0 <= stop - step < extents[d]:
+                return None
             index[d] = slice(start[d], None if stop < 0 else stop, step)
     kept = sorted(used)
     new = tuple(slice(None) if axis else None for axis in steps)
