@@ -22,7 +22,7 @@ REFUSED: dict[str, int] = {
 }
 # Tests that differ, with the reason.
 LISTED: dict[str, str] = {}
-USUAL = ("test_range.py", "test_slices.py")  # of a usual run
+USUAL = ("test_slices.py",)  # of a usual run
 
 
 @pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")

@@ -25,9 +25,8 @@ from loopwright.ir.islkit import (
     affine_map,
     attempt,
     context,
-    has_mixed_divisions,
     has_quota,
-    is_intricate,
+    is_entangled,
     isl,
 )
 from loopwright.ir.program import Access, Program, Role, Statement
@@ -130,11 +129,11 @@ def _accesses(program: Program, arrays: Collection[str]) -> Accesses:
 def require_few_remainders(program: Program) -> None:
     """Raise GaveUp for conditions that isl may take for ever over, which no quota ends.
 
-    Those are more than three divisions of which one is of a sum or of another division, as in
-    `(2 * i + j) % 7 < 3 && (i - k) % 5 != 0 && ...`; divisions of single iterators are quick.
+    Those are more than two divisions of which one is of a sum or of another division, as in
+    `(2 * i + j) % 7 < 3 && (i - k) % 5 != (i + j) % 3`; divisions of single iterators are quick.
     """
     for statement in program.statements:
-        if is_intricate(statement.domain) and has_mixed_divisions(statement.domain):
+        if is_entangled(statement.domain):
             raise GaveUp(f"statement {statement.name} stands under many remainders of sums")
 
 

@@ -14,6 +14,7 @@ from loopwright.ir.islkit import (
     affine,
     affine_map,
     context,
+    is_entangled,
     is_intricate,
     isl,
     isl_integer,
@@ -186,7 +187,7 @@ def _outside_access(
         wrong = at.lt_set(zero).union(at.ge_set(affine(extent, space)))
         instances = domain.intersect(wrong)
         # isl takes for ever over the points of such a set, and over its projection.
-        is_exact = not is_intricate(instances)
+        is_exact = not (is_intricate(instances) or is_entangled(instances))
         if not is_exact:
             instances = instances.remove_divs()
         if not instances.is_empty():

@@ -89,11 +89,8 @@ class ResultLayout:
         """A view of sizes that the call has found out."""
         base, first = self._places[view.base], view.shape[0] if view.axes else None
         rest = view.shape[1:]
-        if (
-            trims
-            and isinstance(first, Var)
-            and not set().union(*map(names, rest)) & set(self._late)
-        ):
+        is_known = not set().union(*map(names, rest)) & self._late.keys()
+        if trims and is_known and isinstance(first, Var) and first.name in self._late:
             count, extents = self._late[first.name], tuple(map(self._integer, rest))
             room = self._procedure.array(view.base)
             if not room.order and extents == tuple(map(self._integer, room.shape[1:])):

@@ -54,7 +54,9 @@ def contracted(
     plan: PlanProduct,
     taken: Collection[str],
 ) -> Stmt | None:
-    """`target[...] = left @ right` of matrices; None where subscripts have steps that vary.
+    """`target[...] = left @ right` of matrices; None where kernels do not fit it.
+
+    They want constant steps, and rows and columns that are not few in all calls.
 
     `maps` are the target, the left and the right factor, `batch` are their subscripts before the
     axes of the matrices; `taken` are the names that must not be bound again.
@@ -67,6 +69,9 @@ def contracted(
         )
     ]
     subscripts = [place for place in places if place is not None]
+    sides = (left.shape[-2], right.shape[-1])
+    if any(isinstance(side, Const) and side.value.real < _LEAST_SIDE for side in sides):
+        return None
     if len(subscripts) < len(places) or _stride(target, subscripts[0], LOOP_J) != 1:
         return None
     out, first, second = subscripts

@@ -75,7 +75,7 @@ def _twice(loop: RangeLoop) -> ProcedureStmt:
     body = free.body(loop.body, {})
     if not free.inside or len(free.inside) > _MOST:
         return loop
-    conditions = [Binary("ge", x, _ZERO) for x in free.inside]
+    conditions: list[Expr] = [Binary("ge", x, _ZERO) for x in free.inside]
     if not isinstance(loop.step, Const):
         conditions.insert(0, Binary("gt", loop.step, _ZERO))
     return Choose(reduce(_both, conditions), (replace(loop, body=body),), (loop,))
@@ -100,7 +100,8 @@ class _FreeOfChecks:
         self, body: Sequence[ProcedureStmt], known: Mapping[str, Expr]
     ) -> tuple[ProcedureStmt, ...]:
         """The statements; `known` are the names that are even in the loop, and their values."""
-        known, found = dict(known), []
+        known = dict(known)
+        found: list[ProcedureStmt] = []
         for stmt in body:
             match stmt:
                 case DefineName(name=name, value=value):

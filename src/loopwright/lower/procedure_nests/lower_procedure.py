@@ -60,12 +60,20 @@ from loopwright.lower.buffers import stride_name
 from loopwright.lower.procedure_nests.build_loops import NestBuilder, block, loops
 from loopwright.lower.procedure_nests.contract_matrices import PlanProduct
 from loopwright.lower.procedure_nests.element_maps import ElementMap, at_index, may_clash
+from loopwright.lower.procedure_nests.fuse_statements import (
+    Elementwise,
+    fused,
+    may_join,
+    scalars_of,
+    uses_of,
+)
 from loopwright.lower.procedure_nests.index_checks import (
     joined_checks,
     never_negative,
     with_checks_outside,
 )
 from loopwright.lower.procedure_nests.multiply_matrices import lower_product
+from loopwright.lower.procedure_nests.numpy_formulas import as_in_vectors
 from loopwright.lower.procedure_nests.reduce_array import lower_reduction
 
 __all__ = ["checks_of", "lower_procedure"]
@@ -187,6 +195,9 @@ class _Lowering:
     ) -> None:
         self.procedure, self.vector_bits, self.plan = procedure, vector_bits, plan
         self.taken = _names(procedure)
+        self.uses: Mapping[str, int] = {}  # statements that name an array
+        self.locals: set[str] = set()  # arrays that are allocated
+        self.scalars: set[str] = set()  # of those, arrays that are never in memory
         self.builder = NestBuilder()
         self.positive = never_negative(procedure)
         self.numbers: dict[tuple[object, ...], int] = {}  # of the first check that raises the same
@@ -199,31 +210,56 @@ class _Lowering:
 
     def outermost(self) -> Stmt:
         ends = _Ends(self.builder.name("all"))
-        return _scope(ends.all, self.block(with_checks_outside(self.procedure.body), ends))
+        body = with_checks_outside(self.procedure.body)
+        self.uses = uses_of(body)
+        return _scope(ends.all, self.block(body, ends))
 
     def block(self, body: Sequence[ProcedureStmt], ends: _Ends) -> Stmt:
         """Statements in order; a name stands around all that follows it."""
         found: list[Stmt] = []
+        group: list[Elementwise] = []  # that are yet to run
         around: list[tuple[Callable[[Stmt], Stmt], list[Stmt]]] = []
         for stmt in joined_checks(body, self.positive):
             match stmt:
                 case DefineName(name=name, value=value):
-                    around.append((_let(name, self.value(value)), found))
+                    bound = self.value(value)
+                    written = {one.target.base for one in group}
+                    if any(load.array in written for load in loads(bound)):
+                        found += self.run(group)
+                    around.append((_let(name, bound), found))
                     found = []
                 case BindView(view=view):
                     self.maps[view.name] = self.maps[view.base].view(view)
                 case AllocateArray(array=array, most=most):
+                    self.locals.add(array.name)
                     self.maps[array.name] = ElementMap.of_array(array, most)
-                    around.append((_memory(array, most), found))
+                    around.append((self.memory(array, most), found))
                     found = []
+                case ComputeArray(target=name, value=value):
+                    one = self.elementwise(self.maps[name], value, group)
+                    if one is None or (group and not may_join(group, one)):
+                        found += self.run(group)
+                        one = self.elementwise(self.maps[name], value, group)
+                    if one is None:
+                        found.append(self.compute(self.maps[name], value))
+                    else:
+                        group.append(one)
                 case _:
+                    found += self.run(group)
                     found.append(self.statement(stmt, ends))
+        found += self.run(group)
         for head, before in reversed(around):
             found = [*before, head(block(*found))]
         return block(*found)
 
+    def memory(self, array: ProcedureArray, most: Sequence[Expr]) -> Callable[[Stmt], Stmt]:
+        """The memory of a local array around statements, unless these do without."""
+        around = _memory(array, most)
+        return lambda body: body if array.name in self.scalars else around(body)
+
     def value(self, expr: Expr, index: Sequence[Expr] = ()) -> Expr:
-        return at_index(expr, index, self.maps)
+        found = at_index(expr, index, self.maps)
+        return as_in_vectors(found) if index else found
 
     def statement(self, stmt: ProcedureStmt, ends: _Ends) -> Stmt:
         match stmt:
@@ -231,8 +267,6 @@ class _Lowering:
                 target = self.maps[name]
                 place = target.element([self.value(x) for x in index])
                 return Store(target.base, place, self.value(value))
-            case ComputeArray(target=name, value=value):
-                return self.compute(self.maps[name], value)
             case ReduceArray():
                 return self.reduce(stmt)
             case MultiplyMatrices(target=name, left=left, right=right):
@@ -260,22 +294,42 @@ class _Lowering:
                 return Leave(ends.all)
             case CheckThat():
                 return self.check(stmt, ends)
-            case DefineName() | BindView() | AllocateArray():
-                raise AssertionError("the block binds names")
+            case DefineName() | BindView() | AllocateArray() | ComputeArray():
+                raise AssertionError("the block binds names, and joins array statements")
             case _:
                 assert_never(stmt)
 
     # -- arrays -----------------------------------------------------------------------------------
 
-    def compute(self, target: ElementMap, value: Expr) -> Stmt:
-        index = self.builder.index(len(target.axes))
-        order = target.by_memory()
+    def elementwise(
+        self, target: ElementMap, value: Expr, group: Sequence[Elementwise]
+    ) -> Elementwise | None:
+        """A statement that can run element by element; None where its value is needed whole.
+
+        Its index is that of the group before it, if that has as many axes.
+        """
+        rank = len(target.axes)
+        is_alike = group and len(group[0].index) == rank
+        index = group[0].index if is_alike else self.builder.index(rank)
         element = self.value(value, index)
-        place = target.element(index)
-        if not index or not may_clash(element, target, index):
-            body = Store(target.base, place, element)
-            return loops(index, target.shape, order, body, Mark.SIMD)
-        return self.by_way_of_memory(target, index, order, element)
+        if index and may_clash(element, target, index):
+            return None
+        return Elementwise(target, index, element)
+
+    def run(self, group: list[Elementwise]) -> list[Stmt]:
+        """The loops of a group, which is then empty."""
+        if not group:
+            return []
+        scalars = scalars_of(group, self.uses, self.locals)
+        self.scalars |= scalars
+        made = fused(group, scalars, self.builder)
+        group.clear()
+        return [made]
+
+    def compute(self, target: ElementMap, value: Expr) -> Stmt:
+        """A value that is needed whole, since its target is read at other indices."""
+        index = self.builder.index(len(target.axes))
+        return self.by_way_of_memory(target, index, target.by_memory(), self.value(value, index))
 
     def by_way_of_memory(
         self, target: ElementMap, index: Sequence[Var], order: Sequence[int], element: Expr
@@ -362,9 +416,12 @@ class _Lowering:
     def interrupt_of_range(self, stmt: RangeLoop, body: Stmt, ends: _Ends) -> Interrupt | None:
         """How a loop over a range may be interrupted; None for one that does not take long.
 
-        Passes on loops keep away from those that may be left.
+        Passes on loops keep away from those that may be left. To LLVM each is two loops, and its
+        time grows exponentially with these: of loops inside of each other every other one looks.
         """
         depth = _depth(body)
+        if ends.loop and any(x.interrupt is not None for x in _outermost_loops(body)):
+            return None
         has_arrays = any(
             isinstance(x, ComputeArray | ReduceArray | MultiplyMatrices | EndlessLoop)
             for x in _every(stmt.body)
@@ -386,6 +443,15 @@ def _depth(stmt: Stmt) -> int:
     """How many loops stand inside of each other."""
     inner = max(map(_depth, statements_inside(stmt)), default=0)
     return inner + isinstance(stmt, For)
+
+
+def _outermost_loops(stmt: Stmt) -> Iterator[For]:
+    """The loops of a statement that are in no other one."""
+    if isinstance(stmt, For):
+        yield stmt
+        return
+    for inside in statements_inside(stmt):
+        yield from _outermost_loops(inside)
 
 
 def _raised(check: CheckThat) -> tuple[object, ...]:

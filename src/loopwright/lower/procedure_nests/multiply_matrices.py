@@ -15,12 +15,16 @@ from loopwright.ir.loops import Alloc, Buffer, For, If, Mark, Space, Stmt, Store
 from loopwright.lower.procedure_nests.build_loops import NestBuilder, block, loops
 from loopwright.lower.procedure_nests.contract_matrices import PlanProduct, contracted, is_large
 from loopwright.lower.procedure_nests.element_maps import ElementMap
-from loopwright.lower.procedure_nests.pairwise_sums import accumulate_in_lanes
+from loopwright.lower.procedure_nests.pairwise_sums import (
+    accumulate_in_lanes,
+    sum_of_neighbours,
+)
 
 __all__ = ["lower_product"]
 
 _LANES = 8  # chains of an inner product
 _AT_ONCE = 4  # steps of a sum whose results are stored once
+_ROWS_AT_ONCE = 4  # inner products whose chains run side by side
 _ROWS, _VECTORS = 6, 2  # of a tile in registers
 _BLOCK = 256  # steps of a sum for which a tile stays there: what a tile reads fits the first cache
 _ZERO, _ONE = Const(0), Const(1)
@@ -121,6 +125,34 @@ class _Product:
         )
         return total.around(block(product, self.store(total.load(), *index)))
 
+    def inner_products(self, rows: Expr, matrix: Element, vector: Callable[[Expr], Expr]) -> Stmt:
+        """The inner products of rows of a matrix, some at a time; bits are those of single ones."""
+        first, k, r, lane = self.builder.index(4)
+        sums = self.builder.name("lanes")
+        whole = self.extent - self.extent % _LANES
+
+        def each(stmt: Stmt) -> Stmt:
+            return For(r.name, _ZERO, Const(_ROWS_AT_ONCE), stmt, _ONE, Mark.UNROLL)
+
+        def in_lanes(value: Expr) -> Stmt:
+            body = Store(sums, (r, lane), value)
+            return each(For(lane.name, _ZERO, Const(_LANES), body, _ONE, Mark.VECTOR))
+
+        row = first + r
+        now = Load(sums, (r, lane), self.dtype)
+        update = _added(now, matrix(row, k + lane), vector(k + lane), self.dtype)
+        lanes = [Load(sums, (r, Const(x)), self.dtype) for x in range(_LANES)]
+        rest = _added(self.now(row), matrix(row, k), vector(k), self.dtype)
+        body = block(
+            in_lanes(self.zero()),
+            For(k.name, _ZERO, whole, in_lanes(update), Const(_LANES)),
+            each(self.store(sum_of_neighbours(lanes), row)),
+            For(k.name, whole, self.extent, each(self.store(rest, row)), _ONE),
+        )
+        registers = Buffer(sums, self.dtype, (Const(_LANES), _ONE), Space.REGISTER, True)
+        body = Alloc(registers, (Const(_ROWS_AT_ONCE), Const(_LANES)), body)
+        return For(first.name, _ZERO, rows, body, Const(_ROWS_AT_ONCE))
+
     def vector(
         self, extent: Expr, matrix: Element, vector: Callable[[Expr], Expr], is_fast: bool
     ) -> Stmt:
@@ -128,7 +160,11 @@ class _Product:
         row = self.variable()
         if is_fast:
             body = self.inner_product((row,), lambda k: matrix(row, k), vector)
-            return For(row.name, _ZERO, extent, body, _ONE)
+            whole = extent - extent % _ROWS_AT_ONCE
+            return block(
+                self.inner_products(whole, matrix, vector),
+                For(row.name, whole, extent, body, _ONE),
+            )
         zero = For(row.name, _ZERO, extent, self.store(self.zero(), row), _ONE, Mark.SIMD)
         k = self.variable()
 

@@ -322,8 +322,9 @@ class ArrayFunctions:
         axes = axes_of(axis, held.rank)
         if is_none(axis) and held.rank != 1:
             row = self.views.raveled(ArrayValue(held.expr, held.shape))
-            by = self._build.index(plain(shift), "shift")  # type: ignore[arg-type]
-            return self.views.reshaped(self._rolled(row, 0, by), held.shape)
+            assert shift is not None
+            distance = self._build.index(plain(shift), "shift")
+            return self.views.reshaped(self._rolled(row, 0, distance), held.shape)
         shifts = shift.items if isinstance(shift, TupleValue) else (shift,) * len(axes)
         if len(shifts) != len(axes):
             raise Refusal("LW124", "np.roll is given shifts and axes of different numbers")
@@ -357,7 +358,8 @@ class ArrayFunctions:
     def outer(self, given: CallArguments) -> AnyValue:
         """np.outer, of the elements in a row."""
         first, second = given.bound("a", "b", needed=2)
-        x, y = (self.views.raveled(array_argument(v, given.name)) for v in (first, second))
+        x = self.views.raveled(array_argument(first, given.name))
+        y = self.views.raveled(array_argument(second, given.name))
         return self._elementwise.binary("mul", self.views.with_new_axes(x, 1), y)
 
     def real_part(self, name: str, given: CallArguments) -> AnyValue:

@@ -22,7 +22,7 @@ from loopwright.frontends.python.python_values import PyValue, Value, constant, 
 from loopwright.frontends.refusal import Refusal
 from loopwright.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64, DType
 from loopwright.ir.expr import COMPARISONS, Binary, Call, Const, Expr, Select, Unary, Var, cast
-from loopwright.ir.procedure import ViewAxis
+from loopwright.ir.procedure import ReduceArray, ViewAxis
 from loopwright.memo import IdentityMap
 
 __all__ = [
@@ -278,8 +278,41 @@ class Elementwise:
                 return require_fit(self._build, x, dtype)
         return x
 
+    def _whole_power(self, x: AnyValue, y: AnyValue) -> Operand | None:
+        """An integer to the power of one that is no constant; negative ones raise in NumPy."""
+        base, exponent = plain(x), plain(y)
+        if isinstance(exponent.expr, Const) or not (
+            base.dtype.is_integer and exponent.dtype.is_integer
+        ):
+            return None
+        dtype, weak = join((base.type, exponent.type))
+        if not dtype.is_integer:
+            return None
+        build, text = self._build, "Integers to negative integer powers are not allowed."
+        if isinstance(y, ArrayValue):
+            cell = build.cell("wrong", BOOL)
+            axes = tuple(range(y.rank))
+            is_wrong = Binary("lt", y.expr, Const(0, y.dtype))
+            build.emit(ReduceArray(cell, "or", is_wrong, y.shape, axes, (axes,)))
+            build.check(Binary("eq", build.load(cell), Const(False, BOOL)), "ValueError", text)
+        elif weak or exponent.dtype == INT64:
+            number = build.index(exponent, "the exponent")
+            if not build.holds(number):
+                if weak:
+                    return None  # a negative one gives a float
+                build.check(number >= 0, "ValueError", text)
+            y = PyValue(number, exponent.weak)
+        elif exponent.dtype.kind == "i":
+            build.check(Binary("ge", exponent.expr, Const(0, exponent.dtype)), "ValueError", text)
+        return self.apply(
+            lambda a, b: PyValue(Binary("pow", convert(a, dtype), convert(b, dtype)), weak), x, y
+        )
+
     def _power(self, x: AnyValue, y: AnyValue) -> Operand | None:
-        """The powers that NumPy computes by other operations."""
+        """The powers that NumPy computes by other operations, and those of integers."""
+        whole = self._whole_power(x, y)
+        if whole is not None:
+            return whole
         if not isinstance(x, ArrayValue) or not isinstance(y, PyValue):
             return None
         if x.dtype == BOOL and y.weak and y.expr == Const(2):

@@ -256,6 +256,8 @@ class ArrayViews:
         build = self._build
         if array.view is not None:
             axes = self._split(array.view.axes, shape)
+            if axes is None and build.variant.trusting:
+                axes = self._renamed(array.view.axes, shape)
             if axes is not None:
                 return self._with_axes(array, axes, "reshaped")
         size = normal(_product(array.shape))
@@ -272,10 +274,10 @@ class ArrayViews:
             is_whole = array.view.name == base.name and not base.order
             if is_whole and base.name not in build.gapped:
                 assert found.view is not None
-                start, axes = (Const(0),) * base.rank, tuple(_strided(shape, base.rank - 1))
+                start, along = (Const(0),) * base.rank, tuple(_strided(shape, base.rank - 1))
                 name = build.names.fresh("view")
                 build.views_of_copies[found.view.name] = ArrayView(
-                    name, base.name, base.dtype, start, axes
+                    name, base.name, base.dtype, start, along
                 )
         return found
 
@@ -303,6 +305,21 @@ class ArrayViews:
             return None
         left = iter(moving)
         return [ViewAxis(x, ()) if x == Const(1) else next(left) for x in shape]
+
+    def _renamed(self, axes: Sequence[ViewAxis], shape: Sequence[Expr]) -> list[ViewAxis] | None:
+        """The axes where extents of 1 come and go, and the others are equal: demanded at entry."""
+        build, left = self._build, [axis for axis in axes if axis.extent != Const(1)]
+        new = [extent for extent in shape if extent != Const(1)]
+        gaps = [difference(axis.extent, extent) for axis, extent in zip(left, new, strict=False)]
+        if len(left) != len(new) or not all(map(build.is_entry, gaps)):
+            return None
+        if any(isinstance(gap, Const) and gap.value for gap in gaps):
+            return None
+        for gap in gaps:
+            if not isinstance(gap, Const):
+                build.demand(gap.equals(0))
+        moving = iter(left)
+        return [ViewAxis(x, ()) if x == Const(1) else next(moving) for x in shape]
 
     def _is_copied(self, array: ArrayValue) -> bool:
         """Whether NumPy surely copies what it reshapes: axes that it joins are out of order."""

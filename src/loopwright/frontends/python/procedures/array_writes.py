@@ -37,7 +37,7 @@ from loopwright.ir.procedure import ComputeArray, SetElement
 
 __all__ = ["ArrayWrites", "wrapped"]
 
-Change = Callable[[ArrayValue], Operand]
+Change = Callable[[ArrayValue], AnyValue]
 Function = Callable[[Sequence[AnyValue]], AnyValue]
 
 
@@ -70,6 +70,9 @@ class ArrayWrites:
 
     def element(self, base: str, index: tuple[Expr, ...], value: PyValue, dtype: DType) -> None:
         """`base[index] = value`."""
+        lists = self._build.lists
+        if base in lists and value.type != (dtype, lists[base]):
+            raise Refusal("LW119", f"an element of a list of {dtype} becomes {value}")
         number = self._number(value, dtype)
         self._note(base)
         self._build.emit(SetElement(base, index, number))

@@ -34,7 +34,7 @@ from loopwright.frontends.python.procedures.loop_names import (
     rebound,
 )
 from loopwright.frontends.python.procedures.value_reader import OPERATORS, Unroll, ValueReader
-from loopwright.frontends.python.python_grammar import STATEMENTS
+from loopwright.frontends.python.python_grammar import STATEMENTS, nodes_of_scope
 from loopwright.frontends.python.python_values import PyType, PyValue
 from loopwright.frontends.refusal import Refusal, Reported
 from loopwright.ir.dtypes import BOOL
@@ -46,6 +46,7 @@ from loopwright.ir.procedure import (
     LeaveLoop,
     NextIteration,
     ProcedureStmt,
+    SetElement,
 )
 
 __all__ = ["BodyReader"]
@@ -74,8 +75,10 @@ class BodyReader:
         self._values = values
         self._faults = faults
         self._returns = returns
+        self._outside = build.names.taken()  # names given before the function begins
         self._loops: list[LoopNames] = []
         self._body: Sequence[ast.stmt] = ()  # of the function
+        self._stored: frozenset[str] = frozenset()  # names of which elements are assigned
         self._unroll: set[int] = set()  # loops over short ranges that are read item by item
         self._types: dict[int, tuple[dict[str, PyType], frozenset[str]]] = {}
 
@@ -87,6 +90,7 @@ class BodyReader:
     def function(self, body: Sequence[ast.stmt]) -> None:
         """Read a whole body."""
         self._body = body
+        self._stored = _stored_names(body)
         if self.block(body):
             self._returns.add(StaticValue(None))
 
@@ -212,6 +216,8 @@ class BodyReader:
             case MaskedValue():
                 return self._values.solid(value)
             case TupleValue(items=items):
+                if value.is_list and name in self._stored and items:
+                    return self._values.list_in_memory(value)
                 return TupleValue(tuple(self._named(name, x) for x in items), value.is_list)
         return value
 
@@ -238,7 +244,7 @@ class BodyReader:
         return found
 
     def _augment(self, stmt: ast.AugAssign) -> None:
-        values, op = self._values, stmt.op
+        values, op, build = self._values, stmt.op, self._build
         if not isinstance(op, ast.MatMult) and type(op) not in OPERATORS:
             raise Refusal("LW121", "this operator cannot be compiled")
         if isinstance(stmt.target, ast.Name):
@@ -261,7 +267,7 @@ class BodyReader:
         if index is not None:
             assert array.view is not None
             base = array.view.base
-            own = PyValue(Load(base, index, array.dtype))
+            own = PyValue(Load(base, index, array.dtype), build.lists.get(base, False))
             other = values.value(stmt.value)
             values.writes.element(base, index, plain(values.operate(op, own, other)), array.dtype)
             return
@@ -291,7 +297,7 @@ class BodyReader:
         cond = values.condition(stmt.test)
         if isinstance(cond, Const):
             return self.block(stmt.body if cond.value else stmt.orelse)
-        before = dict(self.env)
+        before, visible = dict(self.env), build.names.taken()
         sides: list[tuple[list[ProcedureStmt], Env, bool]] = []
         for holds, inner in ((cond, stmt.body), (negated(cond), stmt.orelse)):
             values.env = dict(before)
@@ -301,7 +307,7 @@ class BodyReader:
             sides.append((body, values.env, goes_on))
         ends = [(body, env) for body, env, goes_on in sides if goes_on]
         build.span = values.span(stmt)
-        found, cells = join_branches(build, ends, before)
+        found, cells = join_branches(build, ends, before, visible, self._outside)
         build.emit(Choose(cond, *(tuple(body) for body, _, _ in sides)))
         for holds, (_, _, goes_on) in zip((negated(cond), cond), sides, strict=True):
             if not goes_on:
@@ -453,6 +459,7 @@ class BodyReader:
                     if not isinstance(cond, Const) or not cond.value:
                         build.emit(Choose(cond, (), (LeaveLoop(),)))
                         build.ranges.facts += nonnegative_parts(cond)
+                targets = dict(self.env), len(body)
                 goes_on = self.block(stmt.body)
                 if goes_on:
                     names.hand_on(self.env)
@@ -465,7 +472,9 @@ class BodyReader:
         if names.is_widened and iterations is not None:
             iterations.run()  # a guard: calls that may not run the loop are left to Python
         exports: Env = {}
-        if iterations is not None and not _is_left(stmt):
+        if iterations is not None and _is_left(stmt):
+            exports = self._last_targets(stmt, iterations, body, *targets)
+        elif iterations is not None:
             unbound = [x for x in bound_names(changing) if x in end and names.keeps(x, end[x])]
             wanted = [x for x in unbound if self._is_read_outside(stmt, x)]
             if wanted and iterations.run():
@@ -475,6 +484,31 @@ class BodyReader:
         names.finish(self.env, before, lambda: iterations is not None and iterations.run())
         for name, value in exports.items():
             self.env[name] = rebound(build, value)
+
+    def _last_targets(
+        self,
+        stmt: ast.For | ast.While,
+        iterations: Iterations,
+        body: list[ProcedureStmt],
+        start: Env,
+        place: int,
+    ) -> Env:
+        """The numbers of the target behind a loop that is left early: stored when they are bound.
+
+        `start` is what names were then, and `place` how many statements came before.
+        """
+        assert isinstance(stmt, ast.For)
+        found: Env = {}
+        for name in bound_names([ast.copy_location(ast.Assign([stmt.target], stmt.target), stmt)]):
+            value = start.get(name)
+            is_new = isinstance(value, PyValue) and name not in bound_names(stmt.body)
+            if not is_new or not self._is_read_outside(stmt, name) or not iterations.run():
+                continue
+            assert isinstance(value, PyValue)
+            cell = self._build.cell(name, value.dtype)
+            body.insert(place, SetElement(cell, (), value.expr))
+            found[name] = PyValue(self._build.load(cell), value.weak)
+        return found
 
     def _is_read_outside(self, stmt: ast.For | ast.While, name: str) -> bool:
         """Whether a name is read in the function, but outside of a loop."""
@@ -492,6 +526,16 @@ class BodyReader:
 def _is_left(loop: ast.For | ast.While) -> bool:
     """Whether iterations of a loop may end early."""
     return any(isinstance(node, ast.Break | ast.Continue) for node in _own_nodes(loop.body))
+
+
+def _stored_names(body: Sequence[ast.stmt]) -> frozenset[str]:
+    """The names of which statements assign elements."""
+    return frozenset(
+        node.value.id
+        for node in nodes_of_scope(body)
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
+        if isinstance(node.value, ast.Name)
+    )
 
 
 def _own_nodes(body: Sequence[ast.stmt]) -> Iterator[ast.AST]:

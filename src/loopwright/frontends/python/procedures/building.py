@@ -56,6 +56,7 @@ class Building:
         self.written: set[str] = set()  # arrays written in place so far
         self.views: dict[str, ArrayView] = {}  # all that were bound, by name
         self.claims: dict[Span, str] = {}  # loops that prange says are independent: what is known
+        self.lists: dict[str, bool] = {}  # local arrays that are lists of numbers, weak or not
         self.read_only: set[str] = set()  # views that NumPy lets nobody write
         # Arrays, and copies of them where NumPy has views: written, each would show.
         self.frozen: set[str] = set()

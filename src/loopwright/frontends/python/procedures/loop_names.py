@@ -180,10 +180,16 @@ class LoopNames:
             assert held.view is not None
             if name not in self._shared:
                 continue
-            if self._is_written(name) or name in self._kept or not runs():
+            if self._is_written(name):
                 text = f"'{name}' is an array that others see, or another one that the loop makes"
                 hint = f"copy into it: {name}[...] = ..."
                 raise Refusal("LW192", text, hint=hint)
+            if name in self._kept or not runs():
+                # It may be the array that it was: that nobody sees while neither is written.
+                known = before[name]
+                assert isinstance(known, ArrayValue)
+                assert known.view is not None
+                build.frozen |= {held.view.base, known.view.base}
         build.written |= self._written
         env.clear()
         env.update(before)

@@ -175,7 +175,7 @@ class ReturnedValues:
             view = build.views_of_copies[view.name]
         elif self._may_be_a_view(view) and not is_part:
             text = "an array is returned that NumPy may have as a view, and is a copy here"
-            raise Refusal("LW189", text, hint="return a copy of it")
+            raise Refusal("LW128", text, hint="return a copy of it")
         base = build.arrays[view.base]
         if base.role is not ArrayRole.ARGUMENT:
             if all(map(build.is_entry, base.shape)):

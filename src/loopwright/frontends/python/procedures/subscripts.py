@@ -98,7 +98,8 @@ class Subscripts:
         index = self.element(array, items)
         if index is not None:
             assert array.view is not None
-            return PyValue(Load(array.view.base, index, array.dtype))
+            weak = self._build.lists.get(array.view.base, False)
+            return PyValue(Load(array.view.base, index, array.dtype), weak)
         return self.view(self._build.store(array), items)
 
     def element(self, array: ArrayValue, items: Sequence[Item]) -> tuple[Expr, ...] | None:

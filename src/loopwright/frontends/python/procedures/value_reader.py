@@ -260,7 +260,7 @@ class ValueReader:
         """The default values of parameters, as they are where a function is defined."""
         every = [*args.posonlyargs, *args.args]
         pairs = list(zip(every[len(every) - len(args.defaults) :], args.defaults, strict=True))
-        pairs += [(x, y) for x, y in zip(args.kwonlyargs, args.kw_defaults, strict=True) if y]  # type: ignore[misc]
+        pairs += [(x, y) for x, y in zip(args.kwonlyargs, args.kw_defaults, strict=True) if y]
         return {arg.arg: self.frozen(self.value(default)) for arg, default in pairs}
 
     def _comprehension(
@@ -358,7 +358,27 @@ class ValueReader:
 
     def solid(self, value: AnyValue) -> AnyValue:
         """The value; elements by a mask as an array of their own."""
+        self._require_no_list(value)
         return solid(self.build, value)
+
+    def _require_no_list(self, value: AnyValue) -> None:
+        view = value.view if isinstance(value, ArrayValue) else None
+        if view is not None and view.base in self.build.lists:
+            hint = "np.array makes an array of it"
+            raise Refusal("LW184", "a list that changes is used as a whole", hint=hint)
+
+    def list_in_memory(self, value: TupleValue) -> AnyValue:
+        """A list of numbers of one type whose elements are assigned, as a local array."""
+        types = {x.type for x in value.items if isinstance(x, PyValue)}
+        if len(types) != 1 or not all(isinstance(x, PyValue) for x in value.items):
+            raise Refusal("LW184", "elements of a list of several types are assigned")
+        ((dtype, weak),) = types
+        given = CallArguments("list", (value,), {"dtype": StaticValue(dtype.numpy)})
+        found = self.functions.array(given)
+        assert isinstance(found, ArrayValue)
+        assert found.view is not None
+        self.build.lists[found.view.base] = weak
+        return found
 
     def array_like(self, value: AnyValue) -> AnyValue:
         """The value, a list or tuple of numbers as the array that NumPy makes of it."""
@@ -427,13 +447,14 @@ class ValueReader:
         values = self.values(node.left, *node.comparators)
         found: AnyValue | None = None
         for op, x, y in zip(node.ops, values, values[1:], strict=False):
+            one: AnyValue
             if isinstance(op, ast.In | ast.NotIn):
                 one = self._is_in(x, y)
                 if isinstance(op, ast.NotIn):
                     one = PyValue(negated(truth(as_number(one, "the test"))), weak=True)
             elif isinstance(op, ast.Is | ast.IsNot):
                 holds = self._is_same(x, y) is isinstance(op, ast.Is)
-                one: AnyValue = PyValue(Const(holds, BOOL), weak=True)
+                one = PyValue(Const(holds, BOOL), weak=True)
             elif isinstance(x, StaticValue) and isinstance(y, StaticValue):
                 one = PyValue(Const(_compared(op, x.value, y.value), BOOL), weak=True)
             elif type(op) not in COMPARE:
@@ -499,7 +520,14 @@ class ValueReader:
     def _subscript(self, node: ast.Subscript) -> AnyValue:
         if self.static(node.value) is np.mgrid:
             return self._grid(node.slice)
-        base = self.solid(self.value(node.value))
+        base = self.value(node.value)
+        held = base.view.base if isinstance(base, ArrayValue) and base.view is not None else ""
+        if held in self.build.lists:
+            assert isinstance(base, ArrayValue)
+            found = self.element(base, self.subscripts.items(node.slice))
+            if isinstance(found, PyValue):
+                return found
+        base = self.solid(base)
         if isinstance(base, TupleValue):
             if isinstance(node.slice, ast.Slice):
                 bounds = [
