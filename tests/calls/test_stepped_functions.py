@@ -259,6 +259,11 @@ def test_reports_name_the_calls() -> None:
     )
 
 
+def test_arguments_may_be_generators() -> None:
+    given = 5, np.random.default_rng(1)
+    assert "which makes 4 calls" in same(walk, *given, slack=SLACK).explain(*given)
+
+
 def test_a_call_inside_of_a_comprehension_is_refused() -> None:
     function = define("def f(x):\n    return [np.sort(v) for v in x]\n", file="f.py")
     with pytest.raises(lw.SourceError) as caught:
