@@ -167,9 +167,9 @@ class ResultLayout:
     def _view(self, view: ArrayView, integer: Callable[[Expr], int]) -> Finish:
         place = self._places[view.base]
         start, shape, steps = self._layout(view, integer)
-        extents = tuple(map(integer, self._procedure.array(view.base).shape))
-        plain = _plain_slices(start, shape, steps, extents)
-        if plain is not None:
+        base_shape = tuple(map(integer, self._procedure.array(view.base).shape))
+        plain = _plain_slices(start, shape, steps)
+        if plain is not None and _stays_inside(base_shape, start, shape, steps):
             index, back, new = plain
             return lambda memory: memory[place][index].transpose(back)[new]
         first = tuple(slice(at, None) for at in start)
@@ -182,15 +182,21 @@ class ResultLayout:
         return finish
 
 
-def _plain_slices(
+def _stays_inside(
+    base: tuple[int, ...],
     start: tuple[int, ...],
     shape: tuple[int, ...],
     steps: list[list[tuple[int, int]]],
-    extents: tuple[int, ...],
-) -> tuple[tuple[Any, ...], tuple[int, ...], tuple[Any, ...]] | None:
-    """A view by an index, a transposition and new axes of an array with these extents.
+) -> bool:
+    """Whether each axis runs inside of its dimension; a reshaped array runs on in the next one."""
+    pairs = [(d, step * (n - 1)) for axis, n in zip(steps, shape, strict=True) for d, step in axis]
+    return all(0 <= start[d] + far < base[d] for d, far in pairs)
 
-    None where several axes share a dimension, or one goes on beyond its end (a reshaped array).
+
+def _plain_slices(
+    start: tuple[int, ...], shape: tuple[int, ...], steps: list[list[tuple[int, int]]]
+) -> tuple[tuple[Any, ...], tuple[int, ...], tuple[Any, ...]] | None:
+    """A view by an index, a transposition and new axes; None where several axes share a dimension.
 
     Slices take a fraction of the time of `as_strided`.
     """
@@ -201,8 +207,6 @@ def _plain_slices(
     for axis, extent in zip(steps, shape, strict=True):
         for d, step in axis:
             stop = start[d] + step * extent
-            if not 0 <= stop - step < extents[d]:
-                return None
             index[d] = slice(start[d], None if stop < 0 else stop, step)
     kept = sorted(used)
     new = tuple(slice(None) if axis else None for axis in steps)
