@@ -129,9 +129,17 @@ def masked(v: Any, a: Any) -> Any:
     return chosen, chosen[1:], a[a > 3.9], (v[v < 0] + 1).sum()
 
 
+def flattened(a: Any) -> Any:
+    x, y = a * 2, a + 1
+    x.shape = y.shape = a.shape[0] * a.shape[1]
+    x[1:] = y[:-1]
+    return x, np.reshape(a, a.shape[0] * a.shape[1])
+
+
 @pytest.mark.parametrize(
     ("function", "args"),
     [
+        (flattened, (A,)),
         (decompositions, (A,)),
         (sorted_things, (V,)),
         (spectrum, (V, 9)),
@@ -249,6 +257,11 @@ def test_reports_name_the_calls() -> None:
         f"  line {spread.__code__.co_firstlineno + 3}: np.median(v)\n"
         "def spread(v):\n"
     )
+
+
+def test_arguments_may_be_generators() -> None:
+    given = 5, np.random.default_rng(1)
+    assert "which makes 4 calls" in same(walk, *given, slack=SLACK).explain(*given)
 
 
 def test_a_call_inside_of_a_comprehension_is_refused() -> None:

@@ -205,6 +205,9 @@ class JitFunction:
             on_device = self._device_jit(given)
             if on_device is not None:
                 return on_device.code(given), given
+            stepped = self._in_steps()
+            if stepped is not None:
+                return stepped, given
             seen = _library_of(given, error).views(given, "argument")
             return self.specialise(*seen), seen
 
@@ -448,6 +451,9 @@ def jit(
     the faster code is kept and remembered; every bit of the results stays as it is. With
     `race=False` there is no race.
 
+    Functions named by `calls`, and those of NumPy and SciPy that are not compiled, are called where
+    they stand: what is between such calls is compiled in segments, which Python drives.
+
     Where Python raises (an integer that a type does not hold, a Python number divided by zero, NaN
     as an integer) compiled code goes on with what docs/python.md says. With `error_model="python"`
     it raises what Python raises, and leaves the arrays as Python leaves them: what is written is
@@ -461,7 +467,7 @@ def jit(
     """
     del nogil, boundscheck
     refuse_others(
-        nopython, others, ("reassoc", "threads", "on_unsupported", "plan", "tune", "race")
+        nopython, others, ("reassoc", "threads", "on_unsupported", "plan", "tune", "race", "calls")
     )
     may_reassociate, may_cache = reassociation(reassoc, fastmath), disk_cache_wanted(cache)
     if threads is not None:

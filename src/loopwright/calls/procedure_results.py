@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from loopwright.calls.entry_values import EntryValues
-from loopwright.ir.expr import Expr
+from loopwright.ir.expr import Expr, Var
 from loopwright.ir.procedure import (
     ArrayRole,
     ArrayView,
@@ -87,12 +87,19 @@ class ResultLayout:
 
     def _late_view(self, view: ArrayView, trims: bool) -> Finish:
         """A view of sizes that the call has found out."""
-        base = self._places[view.base]
+        base, first = self._places[view.base], view.shape[0] if view.axes else None
+        rest = view.shape[1:]
+        is_known = not set().union(*map(names, rest)) & self._late.keys()
+        if trims and is_known and isinstance(first, Var) and first.name in self._late:
+            count, extents = self._late[first.name], tuple(map(self._integer, rest))
+            room = self._procedure.array(view.base)
+            if not room.order and extents == tuple(map(self._integer, room.shape[1:])):
+                return partial(_cut, base, count, extents)
 
         def finish(memory: Memory) -> Any:
             late = {name: int(memory[place]) for name, place in self._late.items()}
             found = self._view(view, EntryValues({**self._values.integers, **late}).integer)(memory)
-            return _trimmed(memory[base], found) if trims else found
+            return found.copy("K") if trims else found
 
         return finish
 
@@ -212,9 +219,8 @@ def _names(view: ArrayView) -> set[str]:
     return set().union(*map(names, (*view.start, *view.shape, *steps)))
 
 
-def _trimmed(room: Array, found: Array) -> Array:
-    """The array that the first elements of a room are, without the memory behind them."""
-    if room.flags.c_contiguous and room.shape[1:] == found.shape[1:]:
-        room.resize(found.shape, refcheck=False)
-        return room
-    return found.copy("K")
+def _cut(base: int, count: int, extents: tuple[int, ...], memory: Memory) -> Array:
+    """A fresh array with the first elements alone; the memory behind them is given back."""
+    found: Array = memory[base]
+    found.resize((int(memory[count]), *extents), refcheck=False)
+    return found

@@ -12,11 +12,13 @@ import ast
 import copy
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from loopwright.calls.jit_dispatch import NativeCalls, install_native_calls
 from loopwright.calls.procedure_function import ProcedureFunction
 from loopwright.diagnostics import SourceError, UsageError
 from loopwright.frontends.python.fingerprint import ArgType, argument_types, is_unchanged
@@ -78,8 +80,12 @@ class PartFunction:
         self._options, self._prefix = options, prefix
         self._stepped: dict[tuple[Any, ...], SteppedFunction] = {}
         self._flat: BoundedCache[tuple[Any, ...], PartFunction] = BoundedCache(_MOST_CODES)
+        self._native: NativeCalls | None = None
+        if _has_native_calls():
+            self._native = NativeCalls(function, self._call)
+            self._dispatch_words = self._native.words  # by this name native code finds them
 
-    def __call__(self, *args: Any, **named: Any) -> Any:
+    def _call(self, *args: Any, **named: Any) -> Any:
         count = self.function.__code__.co_argcount + self.function.__code__.co_kwonlyargcount
         if named or len(args) != count:
             import inspect  # lazy: most calls pass everything by position, and it loads slowly
@@ -91,12 +97,25 @@ class PartFunction:
             types = argument_types(args)
         except UsageError as error:
             return self._with_others(args, error)
-        return self.code(types, args)(args, self._options.threads())
+        threads = self._options.threads()
+        result = self.code(types, args)(args, threads)
+        if self._native is not None:
+            self._native.remember(args, threads, self._known)
+        return result
+
+    __call__ = _call
+
+    def _known(self, args: tuple[Any, ...]) -> ProcedureFunction | None:
+        """The code that a call has run, which native code may run again."""
+        found = self.codes.get(argument_types(args))
+        return found if isinstance(found, ProcedureFunction) else None
 
     def code(self, types: tuple[ArgType, ...], args: tuple[Any, ...]) -> Code:
         """The code for arguments of these types."""
         found = self.codes.get(types)
         if found is None or not is_unchanged(self.function, _captured_by(found)):
+            if self._native is not None:
+                self._native.forget()
             found = self.codes[types] = self._compiled(types, args)
             self._note(found)
         return found
@@ -166,6 +185,12 @@ class PartFunction:
             made = _flat_function(self.function, given)
             self._flat[key] = PartFunction(made, self._options, self._prefix)
         return self._flat[key](*given.leaves)
+
+
+@cache
+def _has_native_calls() -> bool:
+    """Whether calls go to the native dispatcher first; asked when the first part is made."""
+    return install_native_calls(PartFunction)
 
 
 def _captured_by(code: Code) -> tuple[tuple[str, object], ...]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Sequence
 
+from loopwright.frontends.python.python_grammar import bound_by, nodes_of_scope
+
 __all__ = ["Compute", "NameFlow", "bound_names", "loaded_names", "record_live"]
 
 
@@ -30,12 +32,7 @@ def loaded_names(node: ast.AST) -> frozenset[str]:
 
 def bound_names(nodes: Iterable[ast.AST]) -> frozenset[str]:
     """Names that nodes may bind or delete."""
-    return frozenset(
-        n.id
-        for node in nodes
-        for n in ast.walk(node)
-        if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)
-    )
+    return frozenset(map(bound_by, nodes_of_scope(nodes))) - {""}
 
 
 class NameFlow:

@@ -91,6 +91,8 @@ class Remedies:
             case ast.Assign() | ast.AugAssign() if code in _ARRAYS or self._sets_attribute(node):
                 self.opened.append(node)
             case ast.stmt() if code in _SEVERAL:
+                if isinstance(node, ast.If):
+                    return self._open(node)
                 loop = None if isinstance(node, ast.Return) else self._enclosing(node)
                 return self._open(loop) or self._open_names(node)
             case _:
@@ -114,13 +116,15 @@ class Remedies:
 
     def _views(self) -> bool:
         """Let Python make all views that compiled code may copy."""
-        count = len(self.marked)
+        count = len(self.nodes())
         for node in ast.walk(self._source.definition):
+            if isinstance(node, ast.Assign) and self._sets_attribute(node):
+                self.opened.append(node)
             if isinstance(node, ast.Attribute) and node.attr in _VIEWS:
                 outer = self._parents[id(node)]
                 is_call = isinstance(outer, ast.Call) and outer.func is node
                 self.marked.append(outer if is_call else node)  # type: ignore[arg-type]
-        return len(self.marked) > count
+        return len(self.nodes()) > count
 
     def _open_names(self, stmt: ast.AST) -> bool:
         names = [n for n in ast.walk(stmt) if isinstance(n, ast.Name)]
