@@ -1,1 +1,1 @@
-"""Procedures as loop nests, without isl: one loop nest per array statement, in source order."""
+"""Procedures as loop nests, without isl: loops for array statements, in source order."""

@@ -1,4 +1,4 @@
-"""Procedure -> LoopNest: statements in source order, each array statement a nest of its own.
+"""Procedure -> LoopNest: statements in source order, array statements that may in one nest.
 
 No operation is fused with another one or regrouped, so that every number is NumPy's; sums of
 products are the exception. Loops over the elements of a statement are independent (Mark.SIMD).
