@@ -25,14 +25,3 @@ def test_types_are_numpys(text: str, given: np.ndarray) -> None:
     with np.errstate(all="ignore"):
         right = function(given)
     np.testing.assert_array_equal(lw.jit(function)(given), right, strict=True)
-
-
-def test_the_reciprocal_of_integers_is_refused() -> None:
-    with pytest.raises(lw.SourceError) as caught:
-        lw.jit(define("def f(a):\n    return np.reciprocal(a)\n", file="f.py"))(np.arange(1, 3))
-    assert str(caught.value) == (
-        "f.py:2:12: error: 'reciprocal' is not compiled for int64 [LW103]\n"
-        "    return np.reciprocal(a)\n"
-        "           ^^^^^^^^^^^^^^^^\n"
-        "try: 1 / x in floating point, 1 // x of integers"
-    )

@@ -1,5 +1,6 @@
 """The table of differences between `jit` and Python: every row differs, and nothing else does."""
 
+import math
 import re
 import signal
 import time
@@ -168,6 +169,15 @@ def worded() -> None:
             function(np.ones(1))
 
 
+def chosen() -> None:
+    """NumPy adds runs of elements that `where=` chooses, compiled code one element at a time."""
+    whole = define("def f(a, m):\n    return np.sum(a, where=m)\n")
+    a = np.random.default_rng(0).normal(size=200)
+    found, right = lw.jit(whole)(a, a > 0), whole(a, a > 0)
+    assert found != right
+    assert math.isclose(found, right, rel_tol=1e-14)
+
+
 def strides() -> None:
     whole = define("def f(a):\n    return a.sum(axis=0, keepdims=True)\n")
     one, other = (f(np.ones((4, 3))) for f in (lw.jit(whole), whole))
@@ -194,6 +204,7 @@ def unanswered() -> None:
 SHOWN: dict[str, Callable[[], None]] = {
     "a product in a sum": fused,
     "products of matrices": products,
+    "sums of some elements": chosen,
     "warnings": warned,
     "numbers that are returned": returned,
     "what raises for every value": certain,

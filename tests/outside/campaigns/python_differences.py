@@ -30,6 +30,7 @@ _ROUNDED = {"gamma", "arctan2"} | {
 OTHER_ROWS = (
     "a product in a sum",
     "products of matrices",
+    "sums of some elements",
     "warnings",
     "numbers that are returned",
     "what raises for every value",
