@@ -7,6 +7,7 @@ Python function, before anything was written.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -15,12 +16,17 @@ from loopwright import options
 from loopwright.calls.arguments import stride_values
 from loopwright.calls.entry_values import EntryValues
 from loopwright.calls.procedure_call import ForPython, ProcedureCall, argument_strides
+from loopwright.calls.procedure_definition import (
+    Interface,
+    ProcedureDefinition,
+    interface_of,
+)
 from loopwright.diagnostics import SourceError, UsageError
 from loopwright.frontends.python import ArgType
 from loopwright.frontends.python.procedures.variant import Variant
 from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.expr import Var
-from loopwright.ir.procedure import ArrayRole, CheckThat, Procedure
+from loopwright.ir.procedure import Procedure
 from loopwright.kernels import nest_kernel, stage_text
 from loopwright.log import log
 from loopwright.machines.machine_argument import target_machine
@@ -41,30 +47,44 @@ __all__ = ["ProcedureFunction"]
 
 Run: TypeAlias = Callable[[tuple[Any, ...]], Any]
 
+_Read: TypeAlias = "tuple[Procedure, LoopNest]"
+
 _MOST_READY = 1024  # calls remembered with their kernel
 _MOST_VARIANTS = 16
 _LEAST, _MOST = -(2**63), 2**63 - 1
 
 
 class _Variant:
-    """A function as it was read for one kind of call."""
+    """A function as it was read for one kind of call, by this process or an earlier one.
 
-    def __init__(self, procedure: Procedure, nest: LoopNest, checks: tuple[CheckThat, ...]) -> None:
-        self.procedure, self.nest, self.checks = procedure, nest, checks
-        stored = {buffer.name for buffer in nest.buffers if buffer.writable}
-        arguments = (a.name for a in procedure.arrays if a.role is ArrayRole.ARGUMENT)
-        self.written = tuple(name for name in arguments if name in stored)  # of the caller
+    `key` stands for all that it means, None where text does not tell that.
+    """
+
+    def __init__(self, known: Interface, key: str | None, read: Callable[[], _Read]) -> None:
+        self.interface, self._key, self._read = known, key, read
         # By the strides that code is made for: kernels serve all integers.
         self._kernels: dict[tuple[tuple[str, int], ...], CompiledKernel] = {}
 
+    @property
+    def procedure(self) -> Procedure:
+        """The function without its statements."""
+        return self.interface.procedure
+
+    def read(self) -> _Read:
+        """The function with its statements, and its loops."""
+        return self._read()
+
     def kernel(self, strides: dict[str, tuple[int, ...]]) -> CompiledKernel:
         """The kernel for arrays with these strides in elements."""
-        key = tuple(sorted(made_for(stride_values(strides)).items()))
-        found = self._kernels.get(key)
+        made = made_for(stride_values(strides))
+        known = tuple(sorted(made.items()))
+        found = self._kernels.get(known)
         if found is None:
-            nest = _specialised(self.nest, strides)
+            meaning = self._key or repr(self.read()[1])
             what = f"function '{self.procedure.name}'"
-            found = self._kernels[key] = nest_kernel(f"procedure {nest!r}", lambda: nest, what)
+            found = self._kernels[known] = nest_kernel(
+                f"procedure {meaning} {known}", lambda: _specialised(self.read()[1], strides), what
+            )
         return found
 
 
@@ -79,6 +99,15 @@ class ProcedureFunction:
         self._ready: BoundedCache[tuple[Any, ...], Run] = BoundedCache(_MOST_READY)
         self._in_key = tuple(k for k, x in enumerate(types) if _is_integer(x))
         self._arrays = tuple(k for k, x in enumerate(types) if x.kind == "array")
+
+    def recall_for(self, args: tuple[Any, ...]) -> bool:
+        """Whether an earlier process has compiled the function for such a call."""
+        arrays = {k: args[k] for k in self._arrays}
+        if not all(map(is_regular, arrays.values())):
+            return False
+        variant, lanes = _variant_of(arrays), target_machine().lanes(64)
+        definition = ProcedureDefinition(self._function, self._types, variant, lanes)
+        return definition.recalled() is not None and bool(self._variant(variant))
 
     def read_for(self, args: tuple[Any, ...]) -> None:
         """Read the function for a call; raises SourceError where it cannot be compiled."""
@@ -123,7 +152,7 @@ class ProcedureFunction:
             if len(self._variants) >= _MOST_VARIANTS:
                 raise ForPython("there are too many kinds of calls")
             try:
-                found = self._read(variant)
+                found = self._known(variant)
             except SourceError as error:
                 found = error
             self._variants[variant] = found
@@ -131,13 +160,29 @@ class ProcedureFunction:
             raise found
         return found
 
-    def _read(self, variant: Variant) -> _Variant:
+    def _known(self, variant: Variant) -> _Variant:
+        """The function for one kind of call, from disk or read now."""
+        lanes = target_machine().lanes(64)
+        definition = ProcedureDefinition(self._function, self._types, variant, lanes)
+        recalled = definition.recalled()
+        log("cache", lambda: f"{'miss' if recalled is None else 'hit'}, {definition}")
+        if recalled is None:
+            made = self._read(variant)
+            interface = interface_of(*made)
+            found = _Variant(interface, definition.keep(interface), lambda: made)
+        else:
+            key, interface = recalled
+            found = _Variant(interface, key, functools.cache(lambda: self._read(variant)))
+        captured = interface.procedure.captured
+        self.captured = tuple(dict([*self.captured, *captured]).items())
+        return found
+
+    def _read(self, variant: Variant) -> _Read:
         # lazy: loads what reads and lowers functions
         from loopwright.frontends.python.procedures.read_procedure import read_procedure
-        from loopwright.lower.procedure_nests.lower_procedure import (  # lazy: likewise
-            checks_of,
-            lower_procedure,
-        )
+
+        # lazy: likewise
+        from loopwright.lower.procedure_nests.lower_procedure import lower_procedure
 
         procedure = read_procedure(self._function, self._types, variant)
         if options.current().check:
@@ -146,9 +191,7 @@ class ProcedureFunction:
             check_procedure(procedure)
         names = [parameter.name for parameter in procedure.parameters]
         orders = {names[k]: order for k, order in variant.orders}
-        nest = lower_procedure(procedure, orders, 64 * target_machine().lanes(64))
-        self.captured = tuple(dict([*self.captured, *procedure.captured]).items())
-        return _Variant(procedure, nest, checks_of(procedure))
+        return procedure, lower_procedure(procedure, orders, 64 * target_machine().lanes(64))
 
     def _fitting(self, args: tuple[Any, ...]) -> tuple[_Variant, EntryValues]:
         """The variant for a call, and the sizes and integers that the call gives it."""
@@ -187,13 +230,12 @@ class ProcedureFunction:
             reason = str(verdict)
             return lambda args: self._in_python(args, reason)
         kernel = found.kernel(argument_strides(found.procedure, args))
-        given = found.procedure, kernel, args, values
-        return ProcedureCall(*given, found.written, found.checks)
+        return ProcedureCall(kernel, args, values, found.interface)
 
     def _require_own_elements(self, found: _Variant, args: tuple[Any, ...]) -> None:
         """Refuse a call that writes elements which several indices reach."""
         for parameter, arg in zip(found.procedure.parameters, args, strict=True):
-            if parameter.name in found.written and overlaps_itself(arg):
+            if parameter.name in found.interface.written and overlaps_itself(arg):
                 raise ForPython(f"elements of '{parameter.name}' share memory")
 
     # -- reports ----------------------------------------------------------------------------------
@@ -212,7 +254,7 @@ class ProcedureFunction:
         lines = ["a whole function, its statements as loops in source order, on one thread"]
         if self.python_calls:
             lines.append(f"{self.python_calls} calls were left to Python")
-        return "\n".join([*lines, procedure_text(found.procedure)])
+        return "\n".join([*lines, procedure_text(found.read()[0])])
 
     def inspect(self, stage: str, args: tuple[Any, ...], threads: int) -> str:
         """The text of a stage for one call: loops, c, llvm or asm."""
@@ -221,7 +263,7 @@ class ProcedureFunction:
             found = self._fitting(args)[0]
         except ForPython as reason:
             raise UsageError(f"the call is left to Python: {reason}") from reason
-        nest = _specialised(found.nest, argument_strides(found.procedure, args))
+        nest = _specialised(found.read()[1], argument_strides(found.procedure, args))
         return stage_text(nest, stage, target_machine())
 
     def inspect_schedule(self, args: tuple[Any, ...] = (), threads: int = 1) -> str:

@@ -162,9 +162,18 @@ def _value_text(value: object) -> str | None:
     # NumPy's ufuncs have a name and no module.
     module = "numpy" if isinstance(value, np.ufunc) else getattr(value, "__module__", None)
     name = getattr(value, "__name__", None)
-    if not isinstance(module, str) or not isinstance(name, str) or module not in _KNOWN_MODULES:
-        return None
-    return f"{module}.{name}" if getattr(sys.modules[module], name, None) is value else None
+    if isinstance(module, str) and isinstance(name, str) and module in _KNOWN_MODULES:
+        return f"{module}.{name}" if getattr(sys.modules[module], name, None) is value else None
+    helper = getattr(value, "py_func", value)
+    return _helper_text(helper) if isinstance(helper, FunctionType) else None
+
+
+def _helper_text(helper: FunctionType) -> str | None:
+    """The definition of a helper and its defaults; the names it reads count by themselves."""
+    named = helper.__kwdefaults__ or {}
+    defaults = [*(helper.__defaults__ or ()), *named.values()]
+    texts = [definition_text(helper), *map(_value_text, defaults)]
+    return None if None in texts else repr((texts, list(named)))
 
 
 # -- argument types of a call, as far as compilation depends on them ------------------------------
