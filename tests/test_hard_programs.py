@@ -29,7 +29,7 @@ from loopwright.validate import check_translation
 from loopwright.validate.runners import jit_runner
 from programs import jacobi, lu, triangular_solve
 
-DEPTH = 40 if in_all() else 17  # above the most loops that LLVM optimises, 16
+DEPTH = 32 if in_all() else 17  # above the most loops that LLVM optimises, 16
 ARGUMENTS = "double x[n], double A[n][n]"
 
 
@@ -142,6 +142,22 @@ def test_two_hundred_statements() -> None:
         (k, k) for k in range(1, 200)
     }
     assert check_translation(source, nest, [{"n": 1}]) == ()
+
+
+def test_isl_gives_up_on_many_statements_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The planners after it do not ask again."""
+    source, asked = many(61), list[str]()
+    monkeypatch.setattr(analysis, "_MOST_OPERATIONS", 1000)
+    monkeypatch.setattr(
+        analysis, "dependences", lambda p: (asked.append(p.name), dependences(p))[1]
+    )
+    with told(caplog) as lines:
+        generic.default_plan(source, host())
+    assert len(asked) == 1
+    message = "gave up on 'f': its dependences take isl more than 1000 operations"
+    assert len([line for line in lines if message in line]) > 1
 
 
 @pytest.mark.parametrize("make", [jacobi, lu, triangular_solve], ids=lambda make: make.__name__)

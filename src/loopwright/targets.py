@@ -49,7 +49,7 @@ from loopwright.ir.machine import Machine
 from loopwright.ir.mesh_machine import MeshMachine
 from loopwright.ir.module import Module
 from loopwright.ir.program import Program, Role
-from loopwright.ir.visit import expressions, statements, walk
+from loopwright.ir.visit import expressions, is_same, statements, walk
 from loopwright.kernels import ENTRY, machine_code_module
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.ast_expressions import parameter_condition, parameter_expr
@@ -162,7 +162,7 @@ def tells_more(
         may_guess = _guesses(program)
         nest = _with_functions(nest, machine, library)
         told = _told(nest, machine, may_guess)
-        is_guessed = may_guess is not None and told != _told(nest, machine, None)
+        is_guessed = may_guess is not None and not is_same(told, _told(nest, machine, None))
     except FAULTS as error:
         survive(error, f"the text of '{program.name}'")
         return False

@@ -19,6 +19,7 @@ from loopwright.ir.loops import (
 from loopwright.ir.visit import (
     children,
     expressions,
+    is_same,
     loads,
     rebuild,
     rewrite,
@@ -56,6 +57,19 @@ def test_walk_goes_parents_first() -> None:
     expr = (i + j) * n
     assert [*walk(expr)] == [expr, i + j, i, j, n]
     assert children(load("A", i, j)) == (i, j)
+
+
+def test_terms_of_any_depth_are_compared() -> None:
+    def deep(last: Expr) -> Expr:
+        for _ in range(5000):
+            last = Binary("add", last, i)
+        return last
+
+    assert is_same(deep(j), deep(j))
+    assert not is_same(deep(j), deep(n))
+    assert is_same(EVERY_KIND, rewrite(EVERY_KIND, lambda node: node))
+    assert not is_same((i, j), (i, j, n))
+    assert not is_same(Const(1), Const(1.0, FLOAT64))
 
 
 def test_loads_come_once_each_in_order() -> None:

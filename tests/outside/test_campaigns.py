@@ -37,6 +37,7 @@ from outside.campaigns.campaign import (
 from outside.campaigns.failing_resources import PRIMITIVES, failing
 from outside.campaigns.operator_forms import FORMS, boundary_values
 from outside.campaigns.reader_texts import READERS, campaign, corpus, fewest
+from outside.campaigns.resource_faults import ended
 from outside.campaigns.soak import MAKERS, Tally, refused_shares, run_all
 
 SEED = int(os.environ.get("SOAK_SEED", "1"))
@@ -170,6 +171,13 @@ def test_memory_that_ends_is_a_memory_error() -> None:
             lw.sparse.to_scipy(tensor)
         assert failed.failed == 1
         assert (lw.sparse.to_scipy(tensor).toarray() == np.eye(3)).all()
+
+
+def test_what_llvm_ends_is_not_judged_however_much_python_writes_after_it() -> None:
+    trace = "LLVM ERROR: out of memory\n" + "  File kernels.py\n" * 1000
+    assert ended({"primitive": "room"}, trace) == "unjudged"
+    assert ended({"primitive": "memory"}, trace) == "fault"
+    assert ended({"primitive": "room"}, trace[26:]) == "fault"
 
 
 def counting(most: int) -> Campaign:

@@ -20,7 +20,7 @@ from typing import Any
 from loopwright.analysis.relations import between, ends, maps_of, union
 from loopwright.ir.access_names import NamedAccess
 from loopwright.ir.analysis_manager import AnalysisManager, DomainAnalysis
-from loopwright.ir.islkit import GaveUp, affine_map, context, isl
+from loopwright.ir.islkit import GaveUp, affine_map, attempt, context, has_quota, isl
 from loopwright.ir.program import Access, Program, Role, Statement
 from loopwright.lazy_dataclass import dataclass
 from loopwright.memo import computed_once
@@ -45,6 +45,7 @@ __all__ = [
 # Up to here isl is fastest on the whole tree; its effort grows with the square of the statements
 # in one sequence, that of one array at a time does not.
 _FEW_STATEMENTS = 60
+_MOST_OPERATIONS = 4_000_000  # of isl, for the dependences of more, where a quota holds
 _FEW_PIECES = 2  # of the accesses of one statement, that isl is asked about at once
 # isl's projections and simplifications of deep nests take exponential time that no quota counts.
 _MOST_LOOPS = 12
@@ -185,12 +186,24 @@ def known_dependences(analyses: AnalysisManager) -> Dependences:
     """The exact dependences of a program in its source order, with what is known of its arrays."""
     program = analyses.program
     if not 0 < len(program.statements) <= _FEW_STATEMENTS:
-        return dependences(program)
+        found = analyses.derive(_of_many) if has_quota() else (dependences(program),)
+        if not found:
+            raise GaveUp(f"its dependences take isl more than {_MOST_OPERATIONS} operations")
+        return found[0]
     written = dict.fromkeys(statement.write.array for statement in program.statements)
     flows = [analyses.derive(FlowThrough(array)) for array in written]
     anti, output = zip(*(analyses.derive(_NextWrites(array)) for array in written), strict=True)
     # Several arrays may order the same instances.
     return Dependences(program, *(_together(parts) for parts in (flows, anti, output)))
+
+
+def _of_many(analyses: AnalysisManager) -> tuple[Dependences, ...]:
+    """The dependences of many statements; none where isl gives up, which is asked only once."""
+    try:
+        with attempt(_MOST_OPERATIONS):
+            return (dependences(analyses.program),)
+    except GaveUp:
+        return ()
 
 
 def unchanged_results(analyses: AnalysisManager, changed: str) -> dict[Any, Any]:
@@ -217,6 +230,8 @@ def whole_results(analyses: AnalysisManager) -> dict[Any, Any]:
         found[_own_order] = order
     if (known := analyses.known(known_dependences)) is not None:
         found[known_dependences] = known.where(lambda relation: relation)
+    if analyses.known(_of_many) == ():
+        found[_of_many] = ()
     return found
 
 

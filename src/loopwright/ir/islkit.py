@@ -38,6 +38,7 @@ __all__ = [
     "attempt",
     "context",
     "functions_in",
+    "has_quota",
     "holds",
     "inside",
     "is_intricate",
@@ -201,6 +202,11 @@ def require_whole() -> None:
     quotas: list[int] = _local.quotas if hasattr(_local, "context") else []
     if quotas and _is_spent(_local.context):
         raise QuotaExceeded(f"more than {quotas[-1]} isl operations")
+
+
+def has_quota() -> bool:
+    """Whether a quota bounds isl's work on this thread."""
+    return hasattr(_local, "context") and bool(_local.quotas)
 
 
 def _is_spent(ctx: isl.Context) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from typing import assert_never
 
 from loopwright.ir.dtypes import DType
@@ -47,6 +47,7 @@ __all__ = [
     "expanded_extreme",
     "expressions",
     "fresh_name",
+    "is_same",
     "linear_terms",
     "loads",
     "loop_depth",
@@ -83,6 +84,27 @@ def children(expr: Expr) -> tuple[Expr, ...]:
         case Call(args=args):
             return args
     raise AssertionError(f"no expression: {expr}")
+
+
+def is_same(x: object, y: object) -> bool:
+    """Whether two terms are equal; `==` recurses, and fails where terms are some hundred deep."""
+    ahead = [(x, y)]
+    while ahead:
+        one, other = ahead.pop()
+        if one is other:
+            continue
+        if type(one) is not type(other):
+            return False
+        if isinstance(one, tuple) and isinstance(other, tuple):
+            if len(one) != len(other):
+                return False
+            ahead += zip(one, other, strict=True)
+        elif is_dataclass(one):
+            names = [field.name for field in fields(one) if field.compare]
+            ahead += ((getattr(one, name), getattr(other, name)) for name in names)
+        elif one != other:
+            return False
+    return True
 
 
 def walk(expr: Expr) -> Iterator[Expr]:

@@ -49,7 +49,7 @@ from loopwright.lower.mesh_nests.stage_boxes import BoxStaging
 __all__ = ["GeneratedLoops", "generate_loops"]
 
 _PREFIX = "core."  # of the names of placeholders; no statement has a dot in its name
-_MOST_LOOPS = 48  # around a statement
+_MOST_LOOPS = 32  # around a statement; isl's work grows with their fourth power
 _MOST_EXCLUSIVE = 8  # statements of one loop that are compared in pairs
 
 

@@ -102,13 +102,18 @@ def _check_values(case: Case, exact: Array) -> None:
 def _as_type(exact: Array, right: Array, problem: str, dtype: np.dtype[Any]) -> tuple[Array, Array]:
     """The weights and what comes out in a type; integers end at the infinity of the type."""
     if dtype.kind == "f":
-        return exact.astype(dtype), right.astype(dtype)
+        return exact.astype(dtype), _normal(problem, right, dtype).astype(dtype)
     limits = np.iinfo(dtype)
     if problem == "shortest":
         # As heavy as the type allows: paths of a few edges reach its end and stay there.
         factor = max(1, limits.max // 16)
         exact, right = exact * factor, right * factor
     return _saturated(exact, dtype), _saturated(right, dtype)
+
+
+def _normal(problem: str, values: Array, dtype: np.dtype[Any]) -> Array:
+    """The values of paths where `least_reliable` stops at the least normal number of a type."""
+    return np.maximum(values, np.finfo(dtype).tiny) if problem == "least_reliable" else values
 
 
 def _saturated(values: Array, dtype: np.dtype[Any]) -> Array:
@@ -161,6 +166,7 @@ def _check_paths(problem: str, weights: Array, found: Any, absent: Any) -> None:
                 if weights[a, b] == absent:
                     raise Difference(f"no edge from {a} to {b}")
                 along = times(along, float(weights[a, b]))
+            along = float(_normal(problem, np.float64(along), weights.dtype))
             if i != j and along != value:
                 raise Difference(f"the path {path} has the value {along}, not {value}")
 

@@ -176,10 +176,11 @@ class Copies:
         status = _waited(child)
         file, trace = here / "verdict.json", here / "trace"
         if status or not file.exists():
-            where = trace.read_text(errors="replace")[-3000:] if trace.exists() else ""
-            is_theirs = case["primitive"] == "room" and any(text in where for text in _THEIRS)
-            outcome = "unjudged" if is_theirs else "fault"
-            found = {"outcome": outcome, "told": f"{case}: ended with status {status}\n{where}"}
+            where = trace.read_text(errors="replace") if trace.exists() else ""
+            found = {
+                "outcome": ended(case, where),
+                "told": f"{case}: status {status}\n{where[-3000:]}",
+            }
         else:
             found = json.loads(file.read_text(encoding="utf-8"))
             left = [str(path) for path in (here / "temporary").iterdir()]
@@ -190,6 +191,12 @@ class Copies:
         else:
             subprocess.run(["rm", "-r", here], check=True)
         return found
+
+
+def ended(case: Case, trace: str) -> str:
+    """The outcome of a case whose process has ended early, with what it wrote before."""
+    is_theirs = case["primitive"] == "room" and any(text in trace for text in _THEIRS)
+    return "unjudged" if is_theirs else "fault"
 
 
 def _waited(child: int) -> int:
