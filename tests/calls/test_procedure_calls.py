@@ -1,5 +1,6 @@
 """Calls of whole functions: results, arguments afterwards, exceptions, and who runs a call."""
 
+import copy
 import os
 import signal
 import threading
@@ -258,3 +259,122 @@ def test_an_interrupt_ends_a_loop(function, native: bool) -> None:
     finally:
         signal.signal(signal.SIGINT, before)
     assert a[1] >= 2
+
+
+def fill(shape, value=None):
+    x = np.zeros(shape)
+    if value is not None:
+        x += value
+    return x, shape
+
+
+def part(a, at):
+    return a[at]
+
+
+def mixed(pair, name, rest):
+    (a, k), b = pair
+    if name == "sum":
+        return a.sum() + k + len(rest)
+    b += a
+    return a[k:], rest
+
+
+@pytest.mark.parametrize(
+    ("function", "args"),
+    [
+        (fill, ((2, 3),)),
+        (fill, ((4, 0), 2.5)),
+        (fill, ((1,), None)),
+        *((part, (np.arange(20).reshape(4, 5), at)) for at in (
+            slice(None), slice(1, -1), slice(None, None, -2), (slice(0, 9), 2), (..., 1), None,
+            (None, slice(2), -1), (), (3, 4), ..., (slice(1, None), slice(5, 0, -3)),
+        )),
+        (mixed, (((np.ones(3), 1), np.zeros(3)), "sum", (1, (2.0, True)))),
+        (mixed, (((np.ones(3), 1), np.zeros(3)), "add", (1, (2.0, True), None))),
+        (mixed, (((np.ones(4), -2), np.zeros(4)), "add", ())),
+    ],
+)  # fmt: skip
+def test_arguments_may_be_tuples_and_what_is_known_before_a_call(function, args) -> None:
+    compiled = lw.jit(function)
+    for _ in range(3):
+        found, want = copy.deepcopy(args), copy.deepcopy(args)
+        np.testing.assert_equal(compiled(*found), function(*want))
+        np.testing.assert_equal(found, want)
+
+
+def test_other_tuples_of_one_kind_have_one_code() -> None:
+    compiled = lw.jit(fill)
+    for shape in ((2, 3), (3, 4), (5, 2)):
+        np.testing.assert_equal(compiled(shape), fill(shape))
+    assert only_code(compiled).python_calls == 0
+    with pytest.raises(ValueError, match="negative dimensions"):
+        compiled((2, -3))
+
+
+def smallest_divisors(n):
+    out = np.zeros(n, np.int64)
+    for k in range(2, n):
+        for d in range(2, k):
+            if k % d == 0:
+                break
+        else:
+            out[k] = k
+            continue
+        out[k] = -1
+    return out
+
+
+def search(a, v):
+    i, found = 0, -1
+    while i < len(a):
+        if a[i] == v:
+            found = i
+            break
+        i += 1
+    else:
+        found -= 10
+    return found
+
+
+def with_inner_clauses(a):
+    s = 0
+    for i in range(len(a)):
+        for j in range(3):
+            if a[i] > j + 1:
+                continue
+        else:
+            s += 1
+            if s > 3:
+                break
+    else:
+        s += 100
+    return s
+
+
+@pytest.mark.parametrize(
+    ("function", "args"),
+    [
+        (smallest_divisors, (30,)),
+        (search, (np.arange(5), 3)),
+        (search, (np.arange(5), 9)),
+        (search, (np.arange(0), 9)),
+        (with_inner_clauses, (np.arange(2),)),
+        (with_inner_clauses, (np.arange(9),)),
+    ],
+)
+def test_else_clauses_of_loops(function, args) -> None:
+    np.testing.assert_equal(lw.jit(function)(*args), function(*args))
+
+
+def both(x, y, a):
+    a[:] = x
+    x &= y
+    return x, a
+
+
+def test_calls_with_other_flags_have_values_of_their_own() -> None:
+    compiled = lw.jit(both)
+    for x in (False, True, np.False_, np.True_):
+        for y in (False, True):
+            np.testing.assert_equal(compiled(x, y, np.ones(2)), both(x, y, np.ones(2)))

@@ -265,6 +265,10 @@ class JitFunction:
             if known is not None:
                 self._found[types] = known
                 return known
+            if not all(given.is_leaf for given in types):
+                error: LoopwrightError = _no_affine(types)
+                self._found[types] = found = self._as_procedure(types, args, error)
+                return found
             definition = JitDefinition(
                 self.py_func, types, reassoc=self.reassoc, raises=self.error_model == "python"
             )
@@ -291,7 +295,7 @@ class JitFunction:
         return found if found.recall_for(args) else None
 
     def _as_procedure(
-        self, types: Types, args: tuple[Any, ...], error: SourceError
+        self, types: Types, args: tuple[Any, ...], error: LoopwrightError
     ) -> ProcedureFunction:
         """The code of a function of more than affine loops; raises `error` for some options."""
         if self._plan is not None or self._tune is not None or self.error_model == "python":
@@ -358,6 +362,14 @@ class JitFunction:
 def _has_native_calls() -> bool:
     """Whether calls go to the native dispatcher first; asked when the first function is made."""
     return install_native_calls(JitFunction)
+
+
+def _no_affine(types: Types) -> UsageError:
+    """Why a function of affine loops cannot be called so."""
+    return UsageError(
+        "options for affine loops are given with an argument that is neither array nor number",
+        found=next("a tuple" if x.kind == "tuple" else x.dtype for x in types if not x.is_leaf),
+    )
 
 
 def _library_of(given: tuple[Any, ...], error: ForeignArgument) -> ArrayLibrary:

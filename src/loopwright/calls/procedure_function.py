@@ -23,6 +23,7 @@ from loopwright.calls.procedure_definition import (
 )
 from loopwright.diagnostics import SourceError, UsageError
 from loopwright.frontends.python import ArgType
+from loopwright.frontends.python.fingerprint import leaves
 from loopwright.frontends.python.procedures.variant import Variant
 from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.expr import Var
@@ -97,11 +98,14 @@ class ProcedureFunction:
         self.python_calls = 0  # that the Python function has run
         self._variants: dict[Variant, _Variant | SourceError] = {}
         self._ready: BoundedCache[tuple[Any, ...], Run] = BoundedCache(_MOST_READY)
-        self._in_key = tuple(k for k, x in enumerate(types) if _is_integer(x))
-        self._arrays = tuple(k for k, x in enumerate(types) if x.kind == "array")
+        given = [x for x in types if x.is_leaf]
+        self._is_plain = len(given) == len(types)
+        self._in_key = tuple(k for k, x in enumerate(given) if _is_integer(x))
+        self._arrays = tuple(k for k, x in enumerate(given) if x.kind == "array")
 
     def recall_for(self, args: tuple[Any, ...]) -> bool:
         """Whether an earlier process has compiled the function for such a call."""
+        args = self._leaves(args)
         arrays = {k: args[k] for k in self._arrays}
         if not all(map(is_regular, arrays.values())):
             return False
@@ -111,6 +115,7 @@ class ProcedureFunction:
 
     def read_for(self, args: tuple[Any, ...]) -> None:
         """Read the function for a call; raises SourceError where it cannot be compiled."""
+        args = self._leaves(args)
         arrays = {k: args[k] for k in self._arrays}
         if all(map(is_regular, arrays.values())):
             self._variant(_variant_of(arrays))
@@ -118,14 +123,19 @@ class ProcedureFunction:
     def __call__(self, args: tuple[Any, ...], threads: int) -> Any:
         """Run compiled code, on one thread, or the Python function."""
         del threads
-        key = self._key(args)
+        given = self._leaves(args)
+        key = self._key(given)
         run = self._ready.get(key)
         if run is None:
-            run = self._ready[key] = self._prepare(args)
+            run = self._ready[key] = self._prepare(given)
         try:
-            return run(args)
+            return run(given)
         except ForPython as reason:
             return self._in_python(args, reason)
+
+    def _leaves(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """What code is given of the arguments: all of them but tuples and static ones."""
+        return args if self._is_plain else leaves(args)
 
     def _key(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         return (
@@ -136,8 +146,8 @@ class ProcedureFunction:
     def record(self, program: CallProgram, args: tuple[Any, ...], threads: int) -> bool:
         """Write down what a call does that came before; False where that is not possible."""
         del threads
-        run = self._ready.get(self._key(args))
-        return isinstance(run, ProcedureCall) and run.record(program, args)
+        run = self._ready.get(self._key(self._leaves(args)))
+        return self._is_plain and isinstance(run, ProcedureCall) and run.record(program, args)
 
     def _in_python(self, args: tuple[Any, ...], reason: object) -> Any:
         self.python_calls += 1
@@ -227,8 +237,7 @@ class ProcedureFunction:
             found, values = self._fitting(args)
             self._require_own_elements(found, args)
         except ForPython as verdict:
-            reason = str(verdict)
-            return lambda args: self._in_python(args, reason)
+            return functools.partial(_refuse, str(verdict))
         kernel = found.kernel(argument_strides(found.procedure, args))
         return ProcedureCall(kernel, args, values, found.interface)
 
@@ -248,7 +257,7 @@ class ProcedureFunction:
         try:
             if not args:
                 return f"{self._function.__name__}: a whole function, as loops in source order"
-            found = self._fitting(args)[0]
+            found = self._fitting(self._leaves(args))[0]
         except ForPython as reason:
             return f"'{self._function.__name__}' is left to Python: {reason}"
         lines = ["a whole function, its statements as loops in source order, on one thread"]
@@ -259,6 +268,7 @@ class ProcedureFunction:
     def inspect(self, stage: str, args: tuple[Any, ...], threads: int) -> str:
         """The text of a stage for one call: loops, c, llvm or asm."""
         del threads
+        args = self._leaves(args)
         try:
             found = self._fitting(args)[0]
         except ForPython as reason:
@@ -283,6 +293,11 @@ class ProcedureFunction:
             f"'{self._function.__name__}' is compiled as a whole function, which has no plan",
             hint="plans are for functions of affine loops alone",
         )
+
+
+def _refuse(reason: str, args: tuple[Any, ...]) -> Any:
+    del args
+    raise ForPython(reason)
 
 
 def _specialised(nest: LoopNest, strides: dict[str, tuple[int, ...]]) -> LoopNest:
@@ -323,7 +338,8 @@ def _broken_guard(procedure: Procedure, args: tuple[Any, ...], values: EntryValu
 
 
 def _is_integer(kind: ArgType) -> bool:
-    return kind.kind != "array" and DTYPES[kind.dtype].is_integer
+    """Whether an argument may be a variable of the code, whose value calls are prepared for."""
+    return kind.kind != "array" and DTYPES[kind.dtype].is_exact
 
 
 def _variant_of(arrays: dict[int, Array]) -> Variant:

@@ -32,6 +32,7 @@ OTHER_ROWS = (
     "products of matrices",
     "warnings",
     "numbers that are returned",
+    "`np.where` of numbers",
     "what raises for every value",
     "texts of exceptions",
     "strides of axes with one element",

@@ -11,7 +11,7 @@ import builtins
 import sys
 from collections.abc import Iterable
 from types import FunctionType, ModuleType
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -26,7 +26,9 @@ __all__ = [
     "argument_types",
     "definition_text",
     "is_unchanged",
+    "leaves",
     "lookup",
+    "top_level_count",
     "value_texts",
 ]
 
@@ -187,9 +189,21 @@ class ForeignArgument(UsageError):  # noqa: N818, names what was found
 class ArgType(NamedTuple):
     """The type of one argument."""
 
-    kind: Literal["array", "scalar", "python"]  # NumPy array, NumPy scalar, Python number
+    # NumPy array, NumPy scalar, Python number; a tuple, whose items follow; another known value.
+    kind: Literal["array", "scalar", "python", "tuple", "static"]
     dtype: str  # a name of ir/dtypes; Python numbers are bool, int64, float64, complex128
-    rank: int = 0
+    rank: int = 0  # of an array; items of a tuple
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether code is given the argument itself."""
+        return self.kind not in ("tuple", "static")
+
+    @property
+    def value(self) -> object:
+        """The value of a static argument."""
+        names = {"slice": slice, "np": np, **{kind.__name__: kind for kind in _NUMBERS}}
+        return eval(self.dtype, {"__builtins__": {}, "Ellipsis": ...}, names)  # by `_structure`
 
     @property
     def element(self) -> DType:
@@ -219,8 +233,60 @@ def argument_types(args: Iterable[object]) -> tuple[ArgType, ...]:
             found = _ARRAYS.get((arg.dtype, arg.ndim))
         else:
             found = _PYTHON.get(type(arg))
-        types.append(_type_of(arg, len(types)) if found is None else found)
+        if found is None and _has_structure(arg):
+            types += _structure(arg)
+        else:
+            types.append(_type_of(arg, len(types)) if found is None else found)
     return tuple(types)
+
+
+def leaves(args: Iterable[object]) -> tuple[Any, ...]:
+    """The arrays and numbers among the arguments, items of tuples in the place of these."""
+    found: list[object] = []
+    for arg in args:
+        if type(arg) is tuple:
+            found += leaves(arg)
+        elif not _has_structure(arg):
+            found.append(arg)
+    return tuple(found)
+
+
+def top_level_count(types: Iterable[ArgType]) -> int:
+    """How many arguments these are the types of."""
+    count = inside = 0
+    for given in types:
+        count += not inside
+        inside += (given.rank if given.kind == "tuple" else 0) - bool(inside)
+    return count
+
+
+_STRUCTURES = frozenset({tuple, slice, str, type, type(None), type(...)})
+
+
+def _has_structure(arg: object) -> bool:
+    """Whether an argument is a tuple, or known before the call: None, a slice, text, a dtype."""
+    return type(arg) in _STRUCTURES or isinstance(arg, np.dtype)
+
+
+def _structure(arg: Any) -> list[ArgType]:
+    """The types of a tuple and its items, or of what is known before the call."""
+    text = repr(arg)
+    if type(arg) is tuple:
+        return [ArgType("tuple", "", len(arg)), *argument_types(arg)]
+    if type(arg) is slice:
+        odd = [x for x in (arg.start, arg.stop, arg.step) if type(x) not in (int, type(None))]
+        if odd:
+            return [_type_of(odd[0], 0)]
+    elif type(arg) is type:
+        is_numpys = issubclass(arg, np.generic) and arg.__module__ == "numpy"
+        text = f"np.{arg.__name__}" if is_numpys else arg.__name__
+        if not is_numpys and arg not in _NUMBERS:
+            return [_type_of(arg, 0)]
+    elif isinstance(arg, np.dtype):
+        text = f"np.dtype({arg.str!r})"
+        if arg.kind not in "biufc":
+            return [_type_of(arg, 0)]
+    return [ArgType("static", text)]
 
 
 def _type_of(arg: object, position: int) -> ArgType:

@@ -17,6 +17,7 @@ from loopwright.frontends.python.procedures.abstract_values import (
 )
 from loopwright.frontends.python.procedures.array_operations import plain
 from loopwright.frontends.python.procedures.building import Building
+from loopwright.frontends.python.procedures.else_clauses import without_else
 from loopwright.frontends.python.procedures.extents import nonnegative_parts
 from loopwright.frontends.python.procedures.iterations import Iterations
 from loopwright.frontends.python.procedures.joins import Env, Wider, join_branches
@@ -65,6 +66,7 @@ class BodyReader:
         self._return_early = return_early
         self._loops: list[LoopNames] = []
         self._body: Sequence[ast.stmt] = ()  # of the function
+        self._without_else: dict[ast.stmt, tuple[ast.stmt, ...]] = {}
         self._copied = 0  # statements that are read once more, behind branches that may return
         self._types: dict[int, tuple[dict[str, PyType], frozenset[str]]] = {}
 
@@ -138,6 +140,11 @@ class BodyReader:
                 self._augment(stmt)
             case ast.If():
                 return self._if(stmt)
+            case ast.For(orelse=[_, *_]) | ast.While(orelse=[_, *_]):
+                if stmt not in self._without_else:  # read once more where a loop around is
+                    flag = f"else.{len(self._without_else)}"
+                    self._without_else[stmt] = without_else(stmt, flag)
+                return self.block(self._without_else[stmt])
             case ast.For() | ast.While():
                 self._loop(stmt)
             case ast.Break() | ast.Continue() if self._loops:
@@ -301,8 +308,6 @@ class BodyReader:
     # -- loops ------------------------------------------------------------------------------------
 
     def _loop(self, stmt: ast.For | ast.While) -> None:
-        if stmt.orelse:
-            raise Refusal("LW121", "an else clause of a loop cannot be compiled yet")
         build = self._build
         before, count = dict(self.env), len(build.blocks[-1])
         written = set(build.written)

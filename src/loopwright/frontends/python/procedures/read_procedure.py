@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import FunctionType
 
 from loopwright.diagnostics import Collector, Diagnostic, SourceError, UsageError
 from loopwright.frontends.fresh_names import FreshNames
-from loopwright.frontends.python.fingerprint import ArgType, Captures
+from loopwright.frontends.python.fingerprint import ArgType, Captures, top_level_count
 from loopwright.frontends.python.function_source import FunctionSource, read_source
 from loopwright.frontends.python.name_resolution import assigned_names, loop_names
 from loopwright.frontends.python.procedures.abstract_values import (
@@ -66,20 +66,22 @@ class _Reading:
         self._parameters: list[Parameter] = []
         self._sizes: list[str] = []
         self._helper_captures: dict[str, object] = {}
+        self._places = 0  # arrays and numbers among the arguments so far
 
     def procedure(self) -> Procedure:
         source = read_source(self._function)
         values, captures = self._reader(self._function, source)
         self._build.span = source.span(source.definition)
         names = _parameters(source)
-        if len(names) != len(self._types):
+        count = top_level_count(self._types)
+        if len(names) != count:
             raise UsageError(
-                f"'{source.definition.name}' takes {len(names)} arguments",
-                found=f"{len(self._types)}",
+                f"'{source.definition.name}' takes {len(names)} arguments", found=f"{count}"
             )
-        for place, (name, given) in enumerate(zip(names, self._types, strict=True)):
+        types = iter(self._types)
+        for name in names:
             try:
-                values.env[name.arg] = self._argument(place, name.arg, given)
+                values.env[name.arg] = self._given(name.arg, types)
             except Refusal as refusal:
                 values.report(refusal, name)
                 values.env[name.arg] = Unknown("")
@@ -123,6 +125,18 @@ class _Reading:
         return values, captures
 
     # -- arguments --------------------------------------------------------------------------------
+
+    def _given(self, name: str, types: Iterator[ArgType]) -> AnyValue:
+        """The value of a parameter; its type stands next, those of a tuple's items follow."""
+        given = next(types)
+        match given.kind:
+            case "tuple":
+                items = [self._given(f"{name}_{k}", types) for k in range(given.rank)]
+                return TupleValue(tuple(items))
+            case "static":
+                return StaticValue(given.value)
+        self._places += 1
+        return self._argument(self._places - 1, name, given)
 
     def _argument(self, place: int, name: str, given: ArgType) -> AnyValue:
         build = self._build
