@@ -46,6 +46,7 @@ BENCHMARKS: tuple[tuple[str, tuple[int, ...], str], ...] = (
     ("growth", (1,), "`loopwright cc` on files of ten times the size: statements, arrays, depth"),
     ("npbench", (1,), "NPBench's functions from a checkout (--dir) beside NumPy and numba"),
     ("numpy_programs", (1,), "NumPy functions of other fields beside NumPy and numba"),
+    ("ordinary_programs", (1,), "ten functions as people bring them to numba, beside numba"),
     ("tuning.quick_code", (1,), "code of loop trees: time to compile, and speed beside -O3"),
     ("tuning.cost_model", (1,), "cost models of trees and plans beside measured times"),
     (
@@ -122,6 +123,10 @@ def _arguments() -> argparse.Namespace:
     functions.add_argument("--dir", default="", metavar="CHECKOUT", help="of NPBench")
     functions.add_argument("--preset", default="", metavar="S,M", help="these sizes")
     functions.add_argument("--check", action="store_true", help="right or not, without times")
+    functions.add_argument("--jobs", type=int, default=1, help="programs prepared side by side")
+    functions.add_argument(
+        "--minutes", type=float, default=0, help="after which no further program begins"
+    )
     args = parser.parse_args()
     unknown = [name for name in args.names if name not in known]
     if unknown:
@@ -140,6 +145,7 @@ def _run(name: str, threads: int, args: argparse.Namespace) -> dict[str, Any] | 
         command += ["--rows", str(Path(args.rows).absolute())] if args.rows else []
         command += ["--dir", str(Path(args.dir).absolute())] if args.dir else []
         command += ["--preset", args.preset]
+        command += ["--jobs", str(args.jobs), "--minutes", str(args.minutes)]
         flags = ("quick", "aside", "reassoc", "net", "check")
         command += [f"--{flag}" for flag in flags if getattr(args, flag)]
         environment = child_environment(threads, spinning=name in SPINNING)

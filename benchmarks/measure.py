@@ -61,6 +61,8 @@ class Setting:
     folder: str = ""  # a checkout of somebody else's programs
     presets: tuple[str, ...] = ()  # of those programs; empty: what the benchmark thinks right
     check: bool = False  # only whether results are right
+    jobs: int = 1  # programs that are prepared side by side
+    minutes: float = 0.0  # after which no further program begins; 0: all of them
 
     @property
     def rounds(self) -> int:

@@ -39,6 +39,8 @@ def main() -> int:
     parser.add_argument("--dir", default="")
     parser.add_argument("--preset", default="")
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--minutes", type=float, default=0.0)
     parser.add_argument("--record", type=Path, required=True)
     args = parser.parse_args()
     module = importlib.import_module(f"benchmarks.{args.name}")
@@ -93,6 +95,8 @@ def _setting(args: argparse.Namespace) -> Setting:
         folder=args.dir,
         presets=presets,
         check=args.check,
+        jobs=args.jobs,
+        minutes=args.minutes,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from loopwright.ir.procedure import STATUS, ArrayRole, Procedure, ReturnedArray,
 from loopwright.kernels import nest_kernel
 from loopwright.lower.buffers import stride_name
 from loopwright.lower.procedure_nests.lower_procedure import checks_of, lower_procedure
+from loopwright.machines.host import host
+from loopwright.planner.contraction_plans.inner_product import planned_product
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -33,7 +36,7 @@ def memory_of(
             given[array.name] = np.full(shape, 7).astype(array.dtype.numpy)
     if way == "calls":
         return _by_calls(procedure, given, integers)
-    nest = lower_procedure(procedure)
+    nest = lower_procedure(procedure, plan=partial(planned_product, machine=host()))
     check_nest(nest)
     scalars = dict(integers)
     for array in procedure.arrays:

@@ -29,14 +29,6 @@ def test_every_case_has_its_turn(count: int, one_in: int) -> None:
     assert sorted(case for found in turns[:step] for case in found) == cases
 
 
-def test_a_turn_has_all_values_of_an_inner_axis() -> None:
-    cases = [(row, column) for row in range(6) for column in range(3)]
-    for turn in range(3):
-        found = in_turn(cases, 3, turn)
-        assert {column for _, column in found} == {0, 1, 2}
-        assert {row for row, _ in found} == set(range(6))
-
-
 def at_level(monkeypatch: pytest.MonkeyPatch, level: str, draw: str | None = None) -> None:
     monkeypatch.setattr(drawn, "LEVEL", level)
     monkeypatch.setattr(drawn, "HUNTS", level == "hunt")
@@ -44,13 +36,6 @@ def at_level(monkeypatch: pytest.MonkeyPatch, level: str, draw: str | None = Non
         monkeypatch.delenv("DRAW", raising=False)
     else:
         monkeypatch.setenv("DRAW", draw)
-
-
-def test_the_usual_run_takes_the_same_cases_whatever_the_day(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    at_level(monkeypatch, "test", draw="740000")
-    assert taken(range(12), 3) == in_turn(range(12), RARER * 3, 0)
 
 
 @pytest.mark.parametrize("draw", range(6))
@@ -75,11 +60,6 @@ def test_workers_of_a_long_run_agree_on_the_day(monkeypatch: pytest.MonkeyPatch)
     at_level(monkeypatch, "all")
     assert drawn.turn() > 738_000
     assert os.environ["DRAW"] == str(drawn.turn())
-
-
-def test_the_hunt_leaves_none_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    at_level(monkeypatch, "hunt")
-    assert taken(range(12), 3) == list(range(12))
 
 
 # Prints what it draws: by our own means, by hypothesis, and which cases are left.

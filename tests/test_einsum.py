@@ -1,4 +1,7 @@
-"""`einsum`: NumPy's whole grammar, every dtype and semiring, arrays laid out in any way."""
+"""`einsum`: what the campaign of random einsums (`outside/campaigns/einsums.py`) does not draw.
+
+That is NumPy's grammar beyond letters, NaN, factors, types of sums, and sizes of several blocks.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,8 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from drawn import drawn
-from einsum_oracle import OPERATORS, oracle
-from loopwright.ir.dtypes import DTYPES
-from loopwright.semirings import SEMIRINGS, make_semiring, maximum
+from einsum_oracle import oracle
+from loopwright.semirings import make_semiring, maximum
 
 
 def numbers(*shape: int, dtype: object = "float64", seed: int = 0) -> np.ndarray:
@@ -33,59 +34,27 @@ def assert_equal(found: object, expected: np.ndarray) -> None:
 # -- the grammar -----------------------------------------------------------------------------------
 
 GRAMMAR = [
-    ("ij,jk->ik", (3, 4), (4, 5)),
-    ("ij,jk", (3, 4), (4, 5)),
     ("ba,cb", (3, 4), (5, 3)),
-    ("ji", (3, 4)),
     (" i j , j k -> i k ", (3, 4), (4, 5)),
-    ("i,i", (5,), (5,)),
-    ("i,i->", (5,), (5,)),
     ("i,i->i", (5,), (5,)),
-    ("i,j", (3,), (4,)),
-    ("i,j->ji", (3,), (4,)),
-    ("ii", (4, 4)),
-    ("ii->", (4, 4)),
     ("ii->i", (4, 4)),
-    ("iij->j", (3, 3, 4)),
     ("iji->ij", (3, 4, 3)),
-    ("iii->i", (3, 3, 3)),
     ("ijji->", (3, 4, 4, 3)),
     ("ij->", (3, 4)),
-    ("ij->j", (3, 4)),
-    ("ij->i", (3, 4)),
-    ("->", ()),
     (",->", (), ()),
-    (",", (), ()),
-    (",i->i", (), (4,)),
     ("i,->i", (4,), ()),
     ("", ()),
-    ("...", (2, 3)),
     ("...->...", (2, 3)),
-    ("i...->...", (2, 3, 4)),
     ("i...->...i", (2, 3, 4)),
-    ("...ij,...jk->...ik", (2, 3, 4), (2, 4, 5)),
     ("...ij,...jk", (2, 1, 3, 4), (6, 4, 5)),
-    ("...ij,jk->...ik", (2, 3, 4), (4, 5)),
     ("ij...,jk...->ik...", (3, 4, 2), (4, 5, 2)),
-    ("i...j,j->...i", (3, 2, 4), (4,)),
-    ("...,...", (2, 3), (3,)),
     ("...,...->...", (2, 1, 3), (4, 1)),
     ("...a->...", (2, 3, 4)),
-    ("ij,ij->ij", (1, 4), (3, 1)),
     ("ij,jk->ik", (3, 1), (4, 5)),
-    ("ij,jk->ik", (3, 4), (1, 5)),
-    ("i,i->", (1,), (5,)),
-    ("ij,jk,kl->il", (2, 3), (3, 4), (4, 5)),
-    ("ij,jk,kl,lm->im", (2, 3), (3, 4), (4, 5), (5, 2)),
     ("i,i,i->i", (4,), (4,), (4,)),
-    ("i,j,k->ijk", (2,), (3,), (4,)),
-    ("ij,j,i->", (3, 4), (4,), (3,)),
     ("a,ab,abc->abc", (2,), (2, 3), (2, 3, 4)),
     ("ea,fb,abcd,gc,hd->efgh", (2, 3), (2, 3), (3, 3, 3, 3), (2, 3), (2, 3)),
-    ("abcd,cdef->abef", (2, 3, 4, 5), (4, 5, 2, 3)),
-    ("efbad,cf->abcde", (2, 3, 4, 2, 3), (5, 3)),
     ("Aa,aB->AB", (3, 4), (4, 2)),
-    ("ij,kj->ik", (3, 7), (5, 7)),
 ]  # fmt: skip
 
 
@@ -135,70 +104,6 @@ def test_what_moves_no_number_is_a_view(text: str) -> None:
 
 
 # -- dtypes and semirings --------------------------------------------------------------------------
-
-
-def takes(semiring: str, dtype: str) -> bool:
-    return DTYPES[dtype].kind in SEMIRINGS[semiring].kinds
-
-
-PAIRS = [(s, d) for s in OPERATORS for d in DTYPES if takes(s, d)]
-
-
-@pytest.mark.drawn(3)
-@pytest.mark.parametrize(("semiring", "dtype"), drawn(PAIRS, 3))
-def test_every_semiring_and_dtype(semiring: str, dtype: str) -> None:
-    """Numbers over the whole range of integers: they wrap, and sums may not depend on an order."""
-    a, b = numbers(5, 19, dtype=dtype), numbers(19, dtype=dtype, seed=1)
-    if DTYPES[dtype].is_integer:
-        limits = np.iinfo(dtype)
-        random = np.random.default_rng(5)
-        a = random.integers(limits.min, limits.max, (5, 19), dtype=dtype, endpoint=True)
-        b[::3] = [limits.min, limits.max, 1, limits.max - 1, 0, 2, limits.min + 1]
-    found = lw.einsum("ij,j->i", a, b, semiring=semiring)
-    assert_equal(found, oracle("ij,j->i", a, b, semiring=semiring))
-
-
-PRODUCTS = [
-    ("plus_times", "float16"),
-    ("plus_times", "complex64"),
-    ("plus_times", "int8"),
-    ("plus_times", "uint32"),
-    ("plus_times", "bool"),
-    ("min_plus", "float32"),
-    ("max_plus", "int64"),
-    ("max_min", "uint8"),
-    ("or_and", "bool"),
-    ("xor_and", "uint16"),
-]
-
-
-@pytest.mark.drawn(10)
-@pytest.mark.parametrize(("semiring", "dtype"), PRODUCTS)
-def test_products_of_matrices(semiring: str, dtype: str) -> None:
-    for m, n, k in ((1, 2, 1), (13, 11, 17)):
-        a, b = numbers(m, k, dtype=dtype), numbers(k, n, dtype=dtype, seed=1)
-        found = lw.einsum("ij,jk->ik", a, b, semiring=semiring)
-        assert_equal(found, oracle("ij,jk->ik", a, b, semiring=semiring))
-
-
-@pytest.mark.drawn(3)
-@pytest.mark.parametrize(
-    ("x", "y"),
-    [
-        ("uint8", "int8"),
-        ("int32", "float32"),
-        ("bool", "int16"),
-        ("float16", "complex64"),
-        ("uint64", "int64"),
-        ("float16", "int8"),
-    ],
-)
-def test_mixed_dtypes(x: str, y: str) -> None:
-    a, b = numbers(5, 7, dtype=x), numbers(7, dtype=y, seed=1)
-    for text in ("ij,j->i", "ij,j->ij"):
-        assert_equal(lw.einsum(text, a, b), oracle(text, a, b))
-    matrix = numbers(7, 6, dtype=y, seed=2)
-    assert_equal(lw.einsum("ij,jk->ik", a, matrix), oracle("ij,jk->ik", a, matrix))
 
 
 @pytest.mark.drawn(2)
@@ -252,95 +157,12 @@ def test_float16_is_summed_in_float32() -> None:
 
 # -- layouts ---------------------------------------------------------------------------------------
 
-LAYOUTS = {
-    "C": lambda a: a,
-    "Fortran": np.asfortranarray,
-    "reversed": lambda a: a[::-1, ::-1].copy()[::-1, ::-1],
-    "every second": lambda a: np.repeat(np.repeat(a, 2, 0), 2, 1)[::2, ::2],
-    "column of a tensor": lambda a: np.stack([a, a], axis=2)[..., 1],
-    "repeated row": lambda a: np.broadcast_to(a[:1], a.shape),
-    "one number": lambda a: np.broadcast_to(a[0, 0], a.shape),
-    "unaligned": lambda a: unaligned(a),
-    "odd strides": lambda a: odd_strides(a),
-    "read only": lambda a: read_only(a),
-}
-
-
-def unaligned(a: np.ndarray) -> np.ndarray:
-    raw = np.zeros(a.nbytes + 1, np.uint8)
-    view = raw[1:].view(a.dtype).reshape(a.shape)
-    view[...] = a
-    return view
-
-
-def odd_strides(a: np.ndarray) -> np.ndarray:
-    """A field of a record: its distances are no multiples of its size."""
-    records = np.zeros(a.shape, np.dtype([("x", a.dtype), ("y", np.int8)]))
-    records["x"] = a
-    return records["x"]
-
-
-def read_only(a: np.ndarray) -> np.ndarray:
-    copy = a.copy()
-    copy.flags.writeable = False
-    return copy
-
-
-@pytest.mark.drawn(3)
-@pytest.mark.parametrize(("number", "name"), list(enumerate(LAYOUTS)))
-def test_layouts(number: int, name: str) -> None:
-    dtype = ("float64", "complex64", "int16", "float32")[number % 4]
-    a, b = numbers(6, 9, dtype=dtype), numbers(9, 5, dtype=dtype, seed=1)
-    moved, other = LAYOUTS[name](a), LAYOUTS[name](b)
-    before = moved.copy(), other.copy()
-    for text, x, y in (
-        ("ij,jk->ik", moved, b),
-        ("ij,jk->ki", a, other),
-        ("ij,jk->i", moved, other),
-    ):
-        assert_equal(lw.einsum(text, x, y), oracle(text, x, y))
-    assert_equal(lw.einsum("ij->j", moved), oracle("ij->j", moved))
-    np.testing.assert_array_equal(moved, before[0])
-    np.testing.assert_array_equal(other, before[1])
-
-
-@pytest.mark.parametrize("sizes", [(0, 3, 4), (3, 0, 4), (3, 4, 0), (0, 0, 0), (1, 1, 1)])
-@pytest.mark.parametrize(
-    ("semiring", "dtype"),
-    [
-        ("plus_times", "float64"),
-        ("min_plus", "float64"),
-        ("min_plus", "int32"),
-        ("or_and", "int32"),
-    ],
-)
-def test_empty_and_single(sizes: tuple[int, int, int], semiring: str, dtype: str) -> None:
-    """The greatest integer is what an empty minimum gives, not a number to go on adding to."""
-    m, k, n = sizes
-    a, b = numbers(m, k, dtype=dtype), numbers(k, n, dtype=dtype)
-    text = "ij,jk->ik"
-    assert_equal(lw.einsum(text, a, b, semiring=semiring), oracle(text, a, b, semiring=semiring))
-    c = numbers(n, 2, dtype=dtype)
-    text = "ij,jk,kl->il"
-    found = lw.einsum(text, a, b, c, semiring=semiring)
-    assert_equal(found, oracle(text, a, b, c, semiring=semiring))
-
 
 def test_an_empty_reduction_among_several_operands() -> None:
     empty, c = np.zeros(0, np.int32), np.arange(3, dtype=np.int32)
     for text, arrays in (("i,i,k->k", (empty, empty, c)), ("k,i,i->k", (c, empty, empty))):
         found = lw.einsum(text, *arrays, semiring="min_plus")
         assert_equal(found, oracle(text, *arrays, semiring="min_plus"))
-
-
-def test_repeated_calls_with_other_data() -> None:
-    """A remembered launch looks at the arrays of its own call."""
-    for seed in range(4):
-        a, b = numbers(7, 6, seed=seed), numbers(6, 5, seed=seed + 9)
-        assert_equal(lw.einsum("ij,jk->ik", a, b), oracle("ij,jk->ik", a, b))
-        assert_equal(lw.einsum("ij,jk->ik", b.T, a.T), oracle("ij,jk->ik", b.T, a.T))
-        shifted = unaligned(a)
-        assert_equal(lw.einsum("ij,jk->ik", shifted, b), oracle("ij,jk->ik", a, b))
 
 
 def test_calls_from_four_threads() -> None:
@@ -361,64 +183,7 @@ def test_calls_from_four_threads() -> None:
     assert results == [True] * 60
 
 
-@pytest.mark.drawn(2)
-@pytest.mark.parametrize("threads", [1, 2, 3, 256])
-def test_numbers_of_threads(threads: int) -> None:
-    a, b = numbers(150, 40, dtype="int64"), numbers(40, 130, dtype="int64", seed=1)
-    assert_equal(lw.einsum("ij,jk->ik", a, b, threads=threads), a @ b)
-    g = numbers(5, 30, 20, dtype="int64")
-    assert_equal(lw.einsum("gij,gkj->gik", g, g, threads=threads), g @ g.transpose(0, 2, 1))
-
-
 # -- out, accumulate, alpha, beta, accum_dtype -----------------------------------------------------
-
-
-@pytest.mark.parametrize("text", ["ij,jk->ik", "ij,jk->i", "ij,jk->", "ij,jk->ijk"])
-def test_out(text: str) -> None:
-    a, b = numbers(5, 6), numbers(6, 7, seed=1)
-    expected = oracle(text, a, b)
-    for order in "CF":
-        out = np.full(expected.shape, np.nan, order=order)
-        for _ in range(2):
-            assert lw.einsum(text, a, b, out=out) is out
-            np.testing.assert_array_equal(out, expected)
-            out[...] = np.nan
-
-
-def test_out_of_any_strides() -> None:
-    a, b = numbers(5, 6), numbers(6, 7, seed=1)
-    memory = np.zeros((10, 14))
-    for view in (memory[::2, ::2], memory[::-2, 13::-2], memory.T[::2, ::2].T, memory[5:, :7]):
-        memory[...] = -1000
-        out = view[:5, :7]
-        lw.einsum("ij,jk->ik", a, b, out=out)
-        np.testing.assert_array_equal(out, a @ b)
-        assert (memory == -1000).sum() == memory.size - out.size
-
-
-@pytest.mark.drawn(2)
-@pytest.mark.parametrize(
-    ("x", "y"),
-    [
-        ("int8", "int64"),
-        ("float64", "float32"),
-        ("int32", "float64"),
-        ("float16", "float32"),
-        ("int64", "int8"),
-        ("float32", "complex64"),
-    ],
-)
-def test_out_of_another_dtype(x: str, y: str) -> None:
-    """A wider out widens the sums, as with NumPy; a narrower one of the same kind is rounded to."""
-    a, b = numbers(5, 6, dtype=x), numbers(6, dtype=x, seed=1)
-    a[0] = 100
-    wide = y if np.can_cast(x, y, "safe") else x
-    expected = oracle("ij,j->i", a.astype(wide), b.astype(wide)).astype(y)
-    out = np.ones(5, y)
-    assert lw.einsum("ij,j->i", a, b, out=out) is out
-    assert_equal(out, expected)
-    lw.einsum("ij,j->i", a, b, out=out, accumulate=True)
-    assert_equal(out, (expected + expected).astype(y))
 
 
 @pytest.mark.drawn(2)
@@ -472,25 +237,12 @@ def test_alpha_of_narrow_operands() -> None:
     assert_equal(found, np.full((3, 3), 156.25, np.float16))
 
 
-@pytest.mark.drawn(3)
-@pytest.mark.parametrize("semiring", ["min_plus", "max_min", "or_and"])
-def test_accumulate_over_semirings(semiring: str) -> None:
-    a, b = numbers(5, 6, dtype="int16"), numbers(6, 7, dtype="int16", seed=1)
-    plus = {"min_plus": np.minimum, "max_min": np.maximum, "or_and": np.bitwise_or}[semiring]
-    start = numbers(5, 7, dtype="int16", seed=2)
-    out = start.copy()
-    lw.einsum("ij,jk->ik", a, b, semiring=semiring, out=out, accumulate=True)
-    np.testing.assert_array_equal(out, plus(start, oracle("ij,jk->ik", a, b, semiring=semiring)))
-    empty = np.zeros((5, 0), "int16"), np.zeros((0, 7), "int16")
-    lw.einsum("ij,jk->ik", *empty, semiring=semiring, out=out, beta=1)
-    np.testing.assert_array_equal(out, plus(start, oracle("ij,jk->ik", a, b, semiring=semiring)))
-
-
 def test_beta_of_nothing() -> None:
     """Beta scales what is there even when there is nothing to add; a beta of 0 never reads it."""
     empty = np.zeros((3, 0)), np.zeros((0, 4))
     out = np.ones((3, 4))
     lw.einsum("ij,jk->ik", *empty, out=out, beta=2.5)
+    lw.einsum("ij,jk->ik", *empty, out=out, beta=1)
     assert np.all(out == 2.5)
     lw.einsum("ij,jk->ik", *empty, out=out)
     assert np.all(out == 0)
@@ -582,10 +334,3 @@ def test_blocks_of_a_reduction_begin_where_runs_do() -> None:
         sums = a[k][:, :, None] + b[None, :, :, k]
         np.minimum(expected, sums.min(axis=1), out=expected)
     assert_equal(lw.einsum("aib,bja->ij", a, b, semiring="min_plus"), expected)
-
-
-def test_bytes_in_short_runs() -> None:
-    """Runs of eight bytes, where a vector holds sixteen."""
-    a, b = numbers(5, 60, 8, dtype="int8"), numbers(7, 60, 8, dtype="int8", seed=1)
-    found = lw.einsum("dke,fka->dfea", a, b, accum_dtype="int32")
-    assert_equal(found, oracle("dke,fka->dfea", a, b, dtype="int32"))

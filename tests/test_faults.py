@@ -22,7 +22,7 @@ from loopwright.diagnostics import IllegalStep, InternalError, UsageError
 from loopwright.faults import Faults, recorded_faults, survive
 from loopwright.lower import buffers, passes
 from loopwright.machines import host
-from loopwright.planner import generic, planners
+from loopwright.planner import generic
 from loopwright.transform.contract import Contract
 from loopwright.transform.loop_marks import Parallel
 from loopwright.transform.partial_sums import PartialSums
@@ -101,12 +101,6 @@ def test_strict_mode_raises(error: Exception) -> None:
     assert recorded_faults().count == 0
 
 
-def test_errors_of_users_are_raised() -> None:
-    with pytest.raises(UsageError, match="this is no plan"):
-        survive(UsageError("this is no plan"), "plan_marks of 'f'")
-    assert recorded_faults().count == 0
-
-
 def test_a_disk_that_takes_nothing_costs_no_call(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with options.override(cache_dir=str(tmp_path / "file" / "cache")):
@@ -164,49 +158,6 @@ def test_einsum(
         lw.einsum("ij,kj->ik", a, numbers(5, 7), threads=threads)
 
 
-def test_lowering_of_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(passes, "lower_contraction", failing(AssertionError("panels")))
-    a = numbers(6, 7)
-    np.testing.assert_array_equal(lw.einsum("ij,ij->i", a, a), (a * a).sum(1))
-    assert recorded_faults().count == 1
-
-
-@pytest.mark.drawn(8)
-@pytest.mark.parametrize(
-    ("subscripts", "dtypes", "options_"),
-    [
-        ("ij,jk->ik", ("float16", "float16"), {}),
-        ("ij,jk->ik", ("int8", "float32"), {"alpha": 2, "beta": 3}),
-        ("ij,jk->ik", ("float64", "float64"), {"accumulate": True}),
-        ("ij,jk->ik", ("float32", "float32"), {"semiring": "min_plus"}),
-        ("ij->j", ("complex128",), {}),
-        ("ii,i->i", ("int64", "int64"), {}),
-        ("ij,jk,kl->il", ("float64",) * 3, {}),
-        ("i,->i", ("float64", "float64"), {}),
-    ],
-)
-def test_every_kind_of_call_without_kernels(
-    monkeypatch: pytest.MonkeyPatch,
-    subscripts: str,
-    dtypes: tuple[str, ...],
-    options_: dict[str, Any],
-) -> None:
-    """What plain loops compute is what kernels compute."""
-    terms, out = subscripts.split("->")
-    arrays = [
-        numbers(*(5 for _ in term)).astype(dtype)
-        for term, dtype in zip(terms.split(","), dtypes, strict=True)
-    ]
-    results = [np.ones([5] * len(out), np.result_type(*dtypes)) for _ in range(2)]
-    lw.einsum(subscripts, *arrays, out=results[0], **options_)
-    monkeypatch.setattr(einsum_contraction, "choose", failing(AssertionError()))
-    monkeypatch.setattr(einsum_contraction, "_launches", {})
-    monkeypatch.setattr(einsum_calls, "_ready", {})
-    lw.einsum(subscripts, *arrays, out=results[1], **options_)
-    assert recorded_faults().count > 0
-    np.testing.assert_array_equal(*results)
-
-
 # -- programs --------------------------------------------------------------------------------------
 
 
@@ -238,12 +189,6 @@ def test_compile_without_a_planner(
     assert recorded_faults().last == f"{name} of 'f': AssertionError: a loop keeps its order"
     with options.override(strict=True), pytest.raises(AssertionError):
         called(threads, target="c")
-
-
-def test_a_plan_that_is_not_legal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planners, "choose_plan", failing(ERRORS[2]))
-    called(2)
-    assert recorded_faults().last.startswith("the plan of 'f': IllegalStep: ")
 
 
 @pytest.mark.parametrize("target", ["host", "openmp", "c"])
@@ -287,21 +232,6 @@ def test_jit(monkeypatch: pytest.MonkeyPatch) -> None:
     product_of(c, a, b)
     np.testing.assert_array_equal(c, a @ b)
     assert recorded_faults().count == 2
-
-
-def test_cc(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file, made = tmp_path / "f.c", tmp_path / "out.c"
-    file.write_bytes(SOURCE)
-    broken = failing(ERRORS[0])
-    broken.__name__ = "plan_order"
-    monkeypatch.setattr(generic, "_PLANNERS", (broken, *generic._PLANNERS))
-    assert main(["cc", str(file), "-o", str(made), "--check"]) == 0
-    assert b"omp parallel" in made.read_bytes()
-    assert recorded_faults().count == 1
-    with options.override(strict=True), pytest.raises(AssertionError):
-        main(["cc", str(file), "-o", str(made)])
 
 
 # -- plans of users --------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 import copy
 import dataclasses
 import pickle
-import threading
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, field, fields, is_dataclass, replace
 from typing import Any
@@ -97,57 +96,6 @@ def test_everything_is_as_in_the_standard_library(
     assert ours == theirs
 
 
-@pytest.mark.parametrize("dataclass", BOTH)
-def test_methods_of_the_class_itself_stay(dataclass: Decorator) -> None:
-    @dataclass(frozen=True, slots=True)
-    class Own:
-        a: int
-
-        def __init__(self) -> None:
-            object.__setattr__(self, "a", 7)
-
-        def __eq__(self, other: object) -> bool:
-            return True
-
-        def __repr__(self) -> str:
-            return "own"
-
-    @dataclass(frozen=True)
-    class Hashed:
-        a: list[int]
-
-        def __hash__(self) -> int:
-            return 3
-
-    @dataclass(frozen=True, eq=False)
-    class Identity:
-        a: int
-
-    one = Own()
-    assert (one.a, repr(one), one == 1, hash(one)) == (7, "own", True, hash((7,)))
-    assert hash(Hashed([])) == 3
-    assert Hashed([1]) == Hashed([1])
-    assert Identity(1) != Identity(1)
-    assert len({Identity(1), Identity(1)}) == 2
-
-
-@pytest.mark.parametrize("dataclass", BOTH)
-def test_classes_that_are_not_frozen_are_the_standard_library_s(dataclass: Decorator) -> None:
-    @dataclass
-    class Plain:
-        a: int
-
-    @dataclass(slots=True)
-    class Slotted:
-        a: int = 0
-
-    plain, slotted = Plain(1), Slotted()
-    plain.a = slotted.a = 4
-    assert (plain, slotted) == (Plain(4), Slotted(4))
-    with pytest.raises(TypeError, match="unhashable"):
-        hash(plain)
-
-
 def test_methods_are_compiled_by_their_first_call() -> None:
     thing = everything(lazy_dataclass.dataclass, True)
     before = thing.__init__, thing.__eq__, thing.__hash__
@@ -178,20 +126,3 @@ def test_pickles_bring_all_fields(protocol: int) -> None:
         again = pickle.loads(pickle.dumps(thing, protocol))
         assert type(again) is type(thing)
         assert repr(again) == repr(thing)
-
-
-def test_threads_may_call_first_at_once() -> None:
-    for _ in range(20):
-        thing = everything(lazy_dataclass.dataclass, True)
-        gate, made = threading.Barrier(4), []
-
-        def make(thing: Any = thing, gate: Any = gate, made: Any = made) -> None:
-            gate.wait()
-            made.append(thing(1))
-
-        threads = [threading.Thread(target=make) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert made == [thing(1)] * 4

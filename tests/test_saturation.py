@@ -11,8 +11,6 @@ import pytest
 import loopwright as lw
 from drawn import drawn
 from einsum_oracle import SATURATING, oracle
-from loopwright import sparse
-from loopwright.diagnostics import DtypeError
 from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.expr import Var
 from loopwright.ir.interpret import evaluate
@@ -151,39 +149,3 @@ def test_infinite_elements_do_not_forbid_the_quick_order() -> None:
         "note: only the last step reduces: times of semiring 'min_plus' is not associative for "
         "these numbers of int32"
     )
-
-
-@pytest.mark.parametrize("dtype", ["int16", "uint8"])
-def test_sparse_products(dtype: str) -> None:
-    most = np.iinfo(dtype).max
-    dense, x = wild((9, 7), dtype, 3), wild((7, 5), dtype, 4)
-    dense[dense == 0] = 1
-    absent = np.random.default_rng(0).random(dense.shape) < 0.4
-    matrix = sparse.convert(sparse.from_dense(np.where(absent, 0, dense).astype(dtype)), "csr")
-    found = sparse.einsum("ij,jk->ik", matrix, x, semiring="min_plus")
-    whole = np.where(absent, most, dense).astype(dtype)
-    np.testing.assert_array_equal(found, oracle("ij,jk->ik", whole, x, semiring="min_plus"))
-
-
-@lw.jit
-def relax(c: Any, a: Any, b: Any) -> None:
-    for i in range(c.shape[0]):
-        for j in range(c.shape[1]):
-            for k in range(a.shape[1]):
-                c[i, j] = min(c[i, j], a[i, k] + b[k, j])
-
-
-def test_what_users_write_wraps() -> None:
-    """The loops of a user are arithmetic of their own, and no semiring of ours."""
-    a, b = wild((6, 5), "int32", 1), wild((5, 7), "int32", 2)
-    with np.errstate(all="ignore"):
-        expected = (a[:, :, None] + b[None]).min(axis=1)
-    found = np.full((6, 7), np.iinfo(np.int32).max, np.int32)
-    relax(found, a, b)
-    np.testing.assert_array_equal(found, expected)
-
-
-def test_unsigned_max_plus_is_refused() -> None:
-    a = np.ones((2, 2), np.uint8)
-    with pytest.raises(DtypeError, match="0 is the identity of max and of \\+, so nothing means"):
-        lw.einsum("ik,kj->ij", a, a, semiring="max_plus")

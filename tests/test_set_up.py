@@ -70,25 +70,6 @@ def test_packages_changed_since(tmp_path: Path, stamp: str) -> None:
     assert (done.returncode, done.stdout) == (0, RUNNING.format(tmp_path))
 
 
-def test_what_runs_is_not_all_that_developing_needs(tmp_path: Path) -> None:
-    (tmp_path / ".running").touch()
-    _environment(tmp_path, 'echo "$@"')
-    done = _set_up(tmp_path, "pass", "developing")
-    assert done.stdout == (
-        f"Installing NumPy, SciPy, LLVM, pytest, ruff and mypy into {tmp_path}: about a minute.\n"
-    )
-    assert (tmp_path / "set-up.log").read_text().endswith("--editable .[dev]\n")
-    assert (tmp_path / ".installed").exists()
-
-
-def test_pip_is_quiet_where_it_succeeds(tmp_path: Path) -> None:
-    _environment(tmp_path, 'echo "WARNING: Location is ignored" >&2; echo "$@"')
-    done = _set_up(tmp_path, "pass", "running")
-    assert (done.returncode, done.stdout, done.stderr) == (0, RUNNING.format(tmp_path), "")
-    assert (tmp_path / "set-up.log").read_text().endswith("--editable .[sparse]\n")
-    assert (tmp_path / ".running").exists()
-
-
 def test_pip_is_quoted_where_it_fails(tmp_path: Path) -> None:
     _environment(tmp_path, 'for k in $(seq 30); do echo "line $k" >&2; done; exit 1')
     done = _set_up(tmp_path, "pass", "running")

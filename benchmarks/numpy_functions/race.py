@@ -6,12 +6,16 @@ floating point may be off by what `SLACK` of contestant.py allows. Those that ar
 turns, A, B, A, B, ...; a ratio is the median over turns, with the least and the greatest beside it.
 Of numba's variants the fastest right one counts, fastmath or not; one may leave out the return of
 an argument that it has changed.
+
+With several jobs, programs are compiled and checked side by side on some processors, and take turns
+on others, which nobody else uses then.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import queue
 import select
 import statistics
 import subprocess
@@ -19,7 +23,8 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,11 +33,23 @@ from typing import Any
 from benchmarks.measure import Bar, Outcome, Setting, Table, geometric_mean
 from benchmarks.numpy_functions.sources import NUMBA, OURS, PLAIN, Source, source
 
-__all__ = ["Child", "Row", "Stopped", "bars", "chosen", "measured", "run_source", "summary_lines"]
+__all__ = [
+    "Child",
+    "Least",
+    "Row",
+    "Stopped",
+    "bars",
+    "chosen",
+    "measured",
+    "run_source",
+    "summary_lines",
+]
 
 ROOT = Path(__file__).parent.parent.parent
 SECONDS, CHECK_SECONDS = 600.0, 60.0  # that a contestant has for an answer; with --check
 RACE_SECONDS = 120.0  # after which a program gets no further round
+SLOW_SECONDS = 2.0  # of a call of NumPy that is not repeated
+MOST_RACES = 4  # at a time
 COLUMNS = (
     ("program", "26s"),
     ("preset", "6s"),
@@ -53,6 +70,50 @@ Row = dict[str, Any]
 
 class Stopped(Exception):  # noqa: N818, what happened
     """A contestant gave no answer: it ended, or took too long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Least:
+    """How many times as fast as others we want to be."""
+
+    numpy_mean: float = 4.0
+    numpy: float = 0.9  # of any program
+    numba_mean: float = 1.0
+    numba: float = 0.6
+
+
+class Lanes:
+    """Processors for preparing programs, and sets of them for races, each free or taken."""
+
+    def __init__(self, setting: Setting) -> None:
+        self._races: queue.Queue[set[int]] = queue.Queue()
+        if setting.jobs <= 1:
+            self._prepare: set[int] = set()
+            self._races.put(set())
+            return
+        known = sorted(os.sched_getaffinity(0))
+        count = max(1, min(MOST_RACES, len(known) // 2 // setting.threads))
+        for number in range(count):
+            first = number * setting.threads
+            self._races.put(set(known[first : first + setting.threads]))
+        self._prepare = set(known[count * setting.threads :]) or set(known)
+
+    def prepare(self, child: Child) -> None:
+        """Run a process that has just begun where programs are prepared."""
+        if self._prepare:
+            os.sched_setaffinity(child.process.pid, self._prepare)
+
+    @contextmanager
+    def race(self, children: Collection[Child]) -> Iterator[None]:
+        """Run processes with all their threads on processors of their own."""
+        own = self._races.get()
+        try:
+            for child in children if own else ():
+                for thread in os.listdir(f"/proc/{child.process.pid}/task"):
+                    os.sched_setaffinity(int(thread), own)
+            yield
+        finally:
+            self._races.put(own)
 
 
 @dataclass(frozen=True)
@@ -107,21 +168,40 @@ def started(command: Sequence[str], seconds: float) -> Iterator[Child]:
                 continue  # what it was asked last it never read
 
 
-def run_source(folder: str, setting: Setting, *, complete: int) -> Outcome:
+def run_source(
+    folder: str, setting: Setting, *, complete: int, least: Least | None = None
+) -> Outcome:
     """Check or race the programs asked for; `complete` is how many must be right."""
     known = source(folder)
     columns = COLUMNS[:CHECKED] if setting.check else COLUMNS
     table = Table(columns)
     print(table.head(), flush=True)
-    rows = []
-    for name, preset in chosen(known, setting):
-        row = measured(known, folder, name, preset, setting)
-        rows.append(row)
-        print(table.row(*_cells(row)[: len(columns)]), flush=True)
-        for remark in row["remarks"]:
-            print(f"  {remark}", flush=True)
+    rows: list[Row] = []
+    lanes = Lanes(setting)
+    end = time.monotonic() + 60 * setting.minutes if setting.minutes else float("inf")
+
+    def one(task: tuple[str, str]) -> Row | None:
+        if time.monotonic() > end:
+            return None
+        row = measured(known, folder, *task, setting, lanes)
+        cells = [table.row(*_cells(row)[: len(columns)])]
+        print("\n".join([*cells, *(f"  {remark}" for remark in row["remarks"])]), flush=True)
+        return row
+
+    with ThreadPoolExecutor(max(1, setting.jobs)) as pool:
+        rows += [row for row in pool.map(one, chosen(known, setting)) if row is not None]
+    if not setting.check:
+        print("\n".join(["", "worst first", table.head()]))
+        print("\n".join(table.row(*_cells(row)) for row in sorted(rows, key=_standing)))
     print("\n".join(summary_lines(rows)), flush=True)
-    return Outcome(tuple(rows), bars(rows, complete, timed=not setting.check))
+    return Outcome(tuple(rows), bars(rows, complete, least or Least(), timed=not setting.check))
+
+
+def _standing(row: Row) -> tuple[float, float]:
+    """By what a row is sorted: times numba, then times NumPy."""
+    first, second = (row[f"{name}_times"] for name in (NUMBA, PLAIN))
+    infinite = float("inf")
+    return (first[0] if first else infinite, second[0] if second else infinite)
 
 
 def chosen(known: Source, setting: Setting) -> list[tuple[str, str]]:
@@ -140,8 +220,16 @@ def chosen(known: Source, setting: Setting) -> list[tuple[str, str]]:
     return found
 
 
-def measured(known: Source, folder: str, name: str, preset: str, setting: Setting) -> Row:
+def measured(
+    known: Source,
+    folder: str,
+    name: str,
+    preset: str,
+    setting: Setting,
+    lanes: Lanes | None = None,
+) -> Row:
     """What became of one program."""
+    lanes = lanes or Lanes(Setting())
     row: Row = {
         "program": name, "preset": preset, "state": RIGHT, "reason": "", "line": None,
         "places": [], "ulp": None, "first_seconds": None, "seconds": {}, "numba": None,
@@ -157,14 +245,16 @@ def measured(known: Source, folder: str, name: str, preset: str, setting: Settin
                 sys.executable, "-m", "benchmarks.numpy_functions.contestant", "--dir", folder,
                 "--program", name, "--preset", preset, "--contestant", contestant,
             ]  # fmt: skip
-            return stack.enter_context(started(command, limit))
+            child = stack.enter_context(started(command, limit))
+            lanes.prepare(child)
+            return child
 
         try:
             ours = enter(OURS)
             row |= _first_call(ours)
             if row["state"] == RIGHT:
                 racing[PLAIN] = enter(PLAIN)
-                _reference(racing[PLAIN], file)
+                plain_seconds = _reference(racing[PLAIN], file)
                 racing[OURS] = ours
                 row |= _verdict(ours, file)
                 if row["state"] == RIGHT:
@@ -181,7 +271,12 @@ def measured(known: Source, folder: str, name: str, preset: str, setting: Settin
                 fastest = _faster(row, fastest, (variant, enter(variant)), file)
         if fastest is not None:
             row["numba"], racing[NUMBA] = fastest[0], fastest[1]
-        row["seconds"] = _raced(row, racing, setting)
+        if plain_seconds > SLOW_SECONDS:
+            racing.pop(PLAIN).process.kill()
+        with lanes.race(racing.values()):
+            row["seconds"] = _raced(row, racing, setting)
+        if plain_seconds > SLOW_SECONDS:
+            row["seconds"][PLAIN] = [plain_seconds] * len(row["seconds"].get(OURS, ()))
     return row | _ratios(row["seconds"])
 
 
@@ -195,12 +290,14 @@ def _first_call(child: Child) -> Row:
     return {"state": RIGHT, "first_seconds": found["seconds"]}
 
 
-def _reference(plain: Child, file: str) -> None:
-    """Write NumPy's result to a file."""
+def _reference(plain: Child, file: str) -> float:
+    """Write NumPy's result to a file; the seconds of its call."""
     found = _first_call(plain)
     if found["state"] != RIGHT:
         raise Stopped(f"NumPy itself: {found['reason']}")
     plain.ask("keep", file)
+    seconds: float = found["first_seconds"]
+    return seconds
 
 
 def _verdict(child: Child, file: str, *, lenient: bool = False) -> Row:
@@ -313,7 +410,7 @@ def summary_lines(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def bars(rows: Sequence[Row], complete: int, *, timed: bool) -> tuple[Bar, ...]:
+def bars(rows: Sequence[Row], complete: int, least: Least, *, timed: bool) -> tuple[Bar, ...]:
     """What we hold ourselves to, for each preset."""
     found = []
     for preset in dict.fromkeys(row["preset"] for row in rows):
@@ -325,9 +422,18 @@ def bars(rows: Sequence[Row], complete: int, *, timed: bool) -> tuple[Bar, ...]:
             found.append(Bar(f"{preset}: programs right", right, complete))
         if not timed:
             continue
-        for name, mean, least in ((PLAIN, 4.0, 0.9), (NUMBA, 1.0, 0.6)):
+        limits = (
+            (PLAIN, least.numpy_mean, least.numpy),
+            (NUMBA, least.numba_mean, least.numba),
+        )
+        for name, mean, worst in limits:
             every = [row[f"{name}_times"][0] for row in among if row[f"{name}_times"] is not None]
             if every:
                 found.append(Bar(f"{preset}: times {name}, mean", geometric_mean(every), mean))
-                found.append(Bar(f"{preset}: times {name}, worst", min(every), least))
+                found.append(Bar(f"{preset}: times {name}, worst", min(every), worst))
+        first = [row["first_seconds"] for row in among if row.get("first_seconds")]
+        if first:
+            mean = statistics.mean(first)
+            found.append(Bar(f"{preset}: first call, mean", mean, 0.5, at_most=True, unit=" s"))
+            found.append(Bar(f"{preset}: first call", max(first), 1.5, at_most=True, unit=" s"))
     return tuple(found)

@@ -1,4 +1,4 @@
-"""Where NumPy functions come from: a checkout of NPBench, or tests/numpy_programs.
+"""Where NumPy functions come from: a checkout of NPBench, tests/numpy_programs, ordinary.py.
 
 A source names its programs, the presets of each and who can run it. Contestants are `numpy` (the
 function itself), `loopwright` (the same under `jit`) and, as `numba_...`, the variants that a
@@ -21,10 +21,27 @@ TESTS = Path(__file__).parent.parent.parent / "tests"
 if str(TESTS) not in sys.path:
     sys.path.insert(0, str(TESTS))
 
-__all__ = ["NUMBA", "OURS", "OWN", "PLAIN", "NpBench", "OwnPrograms", "Source", "Task", "source"]
+__all__ = [
+    "NUMBA",
+    "ORDINARY",
+    "OURS",
+    "OWN",
+    "PLAIN",
+    "NpBench",
+    "OwnPrograms",
+    "Source",
+    "Task",
+    "source",
+]
 
 PLAIN, OURS, NUMBA = "numpy", "loopwright", "numba"
-OWN = "own"  # in place of a folder: tests/numpy_programs
+# In place of a folder: the module that has the programs.
+OWN, ORDINARY = "own", "ordinary"
+_MODULES = {OWN: "numpy_programs.corpus", ORDINARY: "benchmarks.numpy_functions.ordinary"}
+
+
+def _nothing() -> None:
+    """Before the first call of those that need no preparation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +51,7 @@ class Task:
     function: Callable[..., Any]
     plain: FunctionType  # without a compiler
     make: Callable[[], tuple[Any, ...]]  # the same arguments each time, in fresh memory
+    warm: Callable[[], None] = _nothing  # what a process does before its first call
 
 
 class Source(Protocol):
@@ -54,7 +72,7 @@ class Source(Protocol):
 
 def source(folder: str) -> Source:
     """The source of a folder, or our own programs."""
-    return OwnPrograms() if folder == OWN else NpBench(Path(folder))
+    return OwnPrograms(_MODULES[folder]) if folder in _MODULES else NpBench(Path(folder))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +99,8 @@ class NpBench:
         plain = function = getattr(module, info["func_name"])
         if contestant == OURS:
             function = _compiled(function)
-        return Task(function, plain, lambda: self._arguments(name, preset))
+        warm = _warmed if contestant == OURS else _nothing
+        return Task(function, plain, lambda: self._arguments(name, preset), warm)
 
     def _arguments(self, name: str, preset: str) -> tuple[Any, ...]:
         info = self._info(name)
@@ -119,10 +138,12 @@ class NpBench:
 
 @dataclass(frozen=True, slots=True)
 class OwnPrograms:
-    """The programs of tests/numpy_programs."""
+    """The programs of a module of ours."""
+
+    module: str
 
     def names(self) -> list[str]:
-        return [program.name for program in _own().values()]
+        return [program.name for program in self._programs().values()]
 
     def presets(self, name: str) -> list[str]:
         from numpy_programs.corpus import SIZES  # lazy: the parent of a race loads no NumPy
@@ -133,19 +154,32 @@ class OwnPrograms:
         return [PLAIN, OURS, f"{NUMBA}_njit"]
 
     def task(self, name: str, preset: str, contestant: str) -> Task:
-        program = _own()[name]
+        program = self._programs()[name]
         function: Callable[..., Any] = program.function
         if contestant == OURS:
             function = _compiled(program.function)
         elif contestant.startswith(NUMBA):
             function = _by_numba(program.function)
-        return Task(function, program.function, lambda: program.arguments(preset))
+        warm = _warmed if contestant == OURS else _nothing
+        return Task(function, program.function, lambda: program.arguments(preset), warm)
+
+    def _programs(self) -> dict[str, Any]:
+        programs: dict[str, Any] = importlib.import_module(self.module).PROGRAMS
+        return programs
 
 
-def _own() -> dict[str, Any]:
-    from numpy_programs.corpus import PROGRAMS  # lazy: as above
+def _warmed() -> None:
+    """Compile a function as large as most: what is loaded and filled once is then there."""
+    np = importlib.import_module("numpy")  # here: the parent of a race loads no NumPy
+    _compiled(_smoothed)(np.ones((4, 5)), 2)
 
-    return PROGRAMS
+
+def _smoothed(a: Any, steps: int) -> Any:
+    b = a.copy()
+    for _ in range(steps):
+        b[1:-1] = (a[:-2] + a[2:]) / 2
+        a[1:-1] = b[1:-1]
+    return b.sum(axis=0), (a @ b.T).max()
 
 
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from loopwright.calls.compile import compile, parse_c
     from loopwright.calls.einsum import einsum, einsum_plan
     from loopwright.calls.einsum_path import einsum_path
+    from loopwright.calls.independent_range import prange
     from loopwright.calls.jit import jit
     from loopwright.calls.tune import tune
     from loopwright.diagnostics import (
@@ -49,6 +50,7 @@ __all__ = [
     "machine",
     "parse_c",
     "paths",
+    "prange",
     "release_scratch",
     "semirings",
     "set_num_threads",
@@ -103,6 +105,7 @@ _HOMES = {
     "machine": "machines.load:load_machine",
     "parse_c": "calls.compile",
     "paths": "paths:",
+    "prange": "calls.independent_range",
     "release_scratch": "runtime.scratch",
     "semirings": "semirings:",
     "set_num_threads": "runtime.thread_pool",
@@ -112,7 +115,8 @@ _HOMES = {
     "tensordot": "calls.tensordot",
     "transpose": "calls.tensordot",
 }
-_OWN_EDGE = ("einsum",)  # ends the tracebacks of its errors itself: a wrapper costs time
+# These end the tracebacks of their errors themselves, or raise none: a wrapper costs time.
+_OWN_EDGE = ("einsum", "prange")
 
 
 def __getattr__(name: str) -> Any:

@@ -329,6 +329,13 @@ class Collector:
     def __iter__(self) -> Iterator[Diagnostic]:
         return iter(self._found)
 
+    def take_from(self, count: int) -> list[Diagnostic]:
+        """Remove the faults behind the first `count`, and return them."""
+        found = list(self._found)[count:]
+        for diagnostic in found:
+            del self._found[diagnostic]
+        return found
+
     def first(self) -> Diagnostic:
         """The fault that was found first; there must be one."""
         return next(iter(self._found))

@@ -20,6 +20,7 @@ from dataclasses import replace
 from functools import partial
 from typing import NoReturn, TypeVar
 
+from loopwright.analysis.dependences import require_few_remainders
 from loopwright.diagnostics import IllegalStep, InternalError, UsageError
 from loopwright.faults import FAULTS, survive
 from loopwright.frontends.einsum_syntax import EinsumSubscripts
@@ -121,6 +122,7 @@ def _compiled(
     target: str | None,
     unit: Mapping[str, int] | None,
 ) -> Compilation:
+    bounded(lambda: require_few_remainders(program), partial(_refuse_loops, program))
     plan, schedule, nest = _loops_of(program, machine, threads, chosen)
     if isinstance(machine, MeshMachine):
         plan, schedule, nest = _that_fits(program, machine, chosen, (plan, schedule, nest))
@@ -223,11 +225,12 @@ def _source_loops(program: Program) -> tuple[Plan, Schedule, LoopNest]:
             survive(error, f"the source order of '{program.name}'")
             return Plan(()), source, lower_plainly(source)
 
-    def too_hard(error: GaveUp) -> NoReturn:
-        message = f"the loops of '{program.name}' are too hard to write down"
-        raise TooHard(message, str(error), "simpler conditions, or several functions") from None
+    return bounded(loops, partial(_refuse_loops, program), _SOURCE_QUOTA)
 
-    return bounded(loops, too_hard, _SOURCE_QUOTA)
+
+def _refuse_loops(program: Program, error: GaveUp) -> NoReturn:
+    message = f"the loops of '{program.name}' are too hard to write down"
+    raise TooHard(message, str(error), "simpler conditions, or several functions") from None
 
 
 def _is_parallel(schedule: Schedule) -> bool:

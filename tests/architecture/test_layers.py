@@ -324,16 +324,6 @@ FAULTY = (
         ["lower/nest.py:1: lower imports analysis"],
     ),
     (
-        {"lower/nest.py": "import loopwright.transform.tile", "transform/tile.py": ""},
-        layer_breaches,
-        ["lower/nest.py:1: lower imports transform"],
-    ),
-    (
-        {"ir/machine.py": "from loopwright import machines", "machines/__init__.py": ""},
-        layer_breaches,
-        ["ir/machine.py:1: ir imports machines"],
-    ),
-    (
         {"planner/cost.py": "from .. import pipeline", "pipeline.py": ""},
         layer_breaches,
         ["planner/cost.py:1: planner imports pipeline"],
@@ -342,11 +332,6 @@ FAULTY = (
         {"ir/expr.py": "if TYPE_CHECKING:\n    from loopwright import einsum"},
         layer_breaches,
         ["ir/expr.py:2: ir imports __init__"],
-    ),
-    (
-        {"diagnostics.py": "from . import options", "options.py": ""},
-        layer_breaches,
-        ["diagnostics.py:1: diagnostics imports options"],
     ),
     ({"shed.py": ""}, layer_breaches, ["shed.py: shed has no level"]),
     (
@@ -376,11 +361,6 @@ FAULTY = (
         ["loopwright.ir.a <-> loopwright.ir.b <-> loopwright.ir.c"],
     ),
     (
-        {"ir/__init__.py": "from .a import x", "ir/a.py": "from loopwright.ir import y"},
-        cycles,
-        ["loopwright.ir <-> loopwright.ir.a"],
-    ),
-    (
         {"calls/a.py": "place = array.ctypes.data", "runtime/address.py": "x = a.ctypes.data"},
         address_breaches,
         ["calls/a.py:1: ctypes is for runtime/address.py"],
@@ -389,11 +369,6 @@ FAULTY = (
         {"calls/a.py": "memory = np.ctypeslib.as_array(place, (8,))"},
         address_breaches,
         ["calls/a.py:1: as_array is for runtime/address.py"],
-    ),
-    (
-        {"runtime/a.py": "import ctypes\nf = ctypes.CFUNCTYPE(None)(7)"},
-        address_breaches,
-        ["runtime/a.py:2: CFUNCTYPE is for runtime/address.py"],
     ),
     (
         {"analysis/a.py": "import islpy\nx.foreach_set(lambda part: 0)\ny.sort()\nz.get_pieces()"},
@@ -407,11 +382,6 @@ FAULTY = (
         {"runtime/disk_cache.py": "import os\nname = 'LOOPWRIGHT_CACHE'\nos.environ.get(name)"},
         environment_breaches,
         ["runtime/disk_cache.py:2: reads LOOPWRIGHT_CACHE"],
-    ),
-    (
-        {"runtime/disk_cache.py": "from os import environ\nenviron[f'LOOPWRIGHT_{x}']"},
-        environment_breaches,
-        ["runtime/disk_cache.py:2: reads LOOPWRIGHT_"],
     ),
 )
 

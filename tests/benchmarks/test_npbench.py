@@ -216,11 +216,13 @@ def test_summary_and_bars() -> None:
         "S, times numpy: geometric mean 4 of 2, worst 2 (right2.0)",
         "   1 refused first: no",
     ]
-    found = {bar.what: bar for bar in race.bars(rows, 4, timed=True)}
+    found = {bar.what: bar for bar in race.bars(rows, 4, race.Least(), timed=True)}
     assert found["S: wrong or failed"].measured == 1
     assert not found["S: programs right"].holds
     assert math.isclose(found["S: times numpy, mean"].measured, 4.0)
-    assert [bar.what for bar in race.bars(rows, 54, timed=False)] == ["S: wrong or failed"]
+    assert [bar.what for bar in race.bars(rows, 54, race.Least(), timed=False)] == [
+        "S: wrong or failed"
+    ]
 
 
 def test_without_a_checkout_nothing_is_raced(capsys: pytest.CaptureFixture[str]) -> None:

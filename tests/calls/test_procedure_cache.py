@@ -114,7 +114,7 @@ def test_damaged_entries_are_made_anew(damage: dict[str, Any], folder: Path) -> 
     function = functions(folder)["f"]
     agree(function)
     types = argument_types((np.zeros(6), np.zeros(6), 1))
-    definition = ProcedureDefinition(function, types, Variant(), host().lanes(64))
+    definition = ProcedureDefinition(function, types, Variant(), host().content_hash)
     found = definition.recalled()
     assert found is not None
     for place in (definition.place, found[0]):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
+from loopwright.diagnostics import UsageError
 from loopwright.frontends.c import read_c
 from loopwright.frontends.extract import extract
 from loopwright.ir.expr import Binary, Const, Var
@@ -84,3 +85,17 @@ def test_nests_of_very_many_loops_are_left_as_they_are() -> None:
     (region,) = read_c(text.replace("a[i]", "a[i0]"), compiler="").regions
     with pytest.raises(GaveUp, match="60 loops around a statement are more than 32"):
         generate_loops(initial_schedule(extract(region.tree)))
+
+
+def test_many_remainders_of_sums_are_refused() -> None:
+    """isl took for ever over the subscripts, the dependences and the sizes of such a nest."""
+    guard = "(2 * i + j) % 7 < 3 && (i + 3 * j) % 5 < 4 && (i + j) % 11 > 2"
+    guard += " && (j + 5 * i) % 13 < 9"
+    text = TEXT.format(guard=f"for (int j = 0; j < n; j++) if ({guard})")
+    with pytest.raises(UsageError) as caught:
+        lw.compile(text)(20, np.ones(20))
+    assert str(caught.value) == (
+        "the loops of 'f' are too hard to write down\n"
+        "note: found statement S0 stands under many remainders of sums\n"
+        "try: simpler conditions, or several functions"
+    )

@@ -27,7 +27,7 @@ def other_arrays(a: Any, n: int) -> Any:
 def several_arrays(a: Any, n: int) -> Any:
     b = a[0]
     if n > 0:
-        b = a[1]
+        b = a[1:]
     return b.sum()
 
 

@@ -1,10 +1,14 @@
 """Lists in whole NumPy functions: sequences where a tuple may stand too, refused elsewhere."""
 
+from types import FunctionType
+
 import numpy as np
 import pytest
 
 import loopwright as lw
 from frontends.kernels import define
+from loopwright.frontends.python.fingerprint import argument_types
+from loopwright.frontends.python.procedures.read_procedure import read_procedure
 
 A = np.arange(6.0).reshape(2, 3)
 
@@ -16,6 +20,8 @@ A = np.arange(6.0).reshape(2, 3)
         "return a + np.array([1.0, 2.0, 3.0])",
         "return len([1, 2] + [3])",
         "[p, q] = [a[0], a[1]]\n    return p + q",
+        "i = [0, 1]\n    return a[i]",
+        "return a[[1, 0], [0, 2]]",
     ],
 )
 def test_a_list_is_a_sequence(body: str) -> None:
@@ -32,20 +38,6 @@ def test_a_list_is_a_sequence(body: str) -> None:
             "    return [a, 1]\n"
             "    ^^^^^^^^^^^^^\n"
             "try: a tuple, or np.array of it",
-        ),
-        (
-            ["i = [0, 1]", "return a[i]"],
-            "f.py:3:12: error: a list of indices cannot be compiled yet [LW110]\n"
-            "    return a[i]\n"
-            "           ^^^^\n"
-            "try: np.array([...]) reads elements",
-        ),
-        (
-            ["a[[0, 1]] = 0"],
-            "f.py:2:5: error: a list of indices cannot be compiled yet [LW110]\n"
-            "    a[[0, 1]] = 0\n"
-            "    ^^^^^^^^^^^^^\n"
-            "try: np.array([...]) reads elements",
         ),
         (
             ["x = [1, 2]", "x += [3]", "return len(x) * a"],
@@ -65,6 +57,8 @@ def test_a_list_is_a_sequence(body: str) -> None:
 )
 def test_what_only_a_list_can_do_is_refused(lines: list[str], message: str) -> None:
     text = "\n    ".join(["def f(a):", *lines])
+    function = define(f"{text}\n", file="f.py")
+    assert isinstance(function, FunctionType)
     with pytest.raises(lw.SourceError) as caught:
-        lw.jit(define(f"{text}\n", file="f.py"))(A)
+        read_procedure(function, argument_types((A,)))
     assert str(caught.value) == message

@@ -1,5 +1,6 @@
 """Whole NumPy functions mean as Procedures what Python computes, bit for bit."""
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -363,7 +364,7 @@ MORE: list[tuple[Callable[..., Any], tuple[Any, ...], str]] = [
     (prelude, (A, V), "trusting"),
     (prelude, (N, np.array([2, 1, 7, 7, 1], np.int8)), "trusting"),
     (prelude, (A, np.array([2, np.nan, 7, np.nan])), "trusting"),
-    (prelude, (A, V[:0]), "exact"),
+    (prelude, (A, V[:0]), "python"),
     (page_rank, (np.array([0, 1, 2, 2]), np.array([1, 2, 0, 1]), 3), "trusting"),
     (narrow, (N.astype(np.uint8), 200), "trusting"),
     (narrow, (N.astype(np.uint8), 300), "python"),
@@ -379,7 +380,7 @@ def test_more_of_the_meaning(
 
 
 def test_arrays_that_change_names_in_a_loop() -> None:
-    """What NumPy does to an argument under another name is never missed: done, or refused."""
+    """What NumPy does to an argument under another name is never missed."""
 
     def swapped(u, n):  # type: ignore[no-untyped-def]
         v = u.copy()
@@ -402,20 +403,17 @@ def test_arrays_that_change_names_in_a_loop() -> None:
             v, w = w, v
         return v, w
 
-    for function in (swapped, kept):
-        with pytest.raises(lw.SourceError):
-            lw.jit(function)(np.arange(6.0), 3)
-    for n in range(4):
-        u = np.arange(6.0)
-        found, wanted = lw.jit(locals_swapped)(u, n), locals_swapped(u, n)
+    for function, n in itertools.product((swapped, kept, locals_swapped), range(4)):
+        u, v = np.arange(6.0), np.arange(6.0)
+        found, wanted = lw.jit(function)(u, n), function(v, n)
         np.testing.assert_array_equal(found, wanted)
+        np.testing.assert_array_equal(u, v)
 
 
-@pytest.mark.parametrize("count", [3, 40])
-def test_branches_that_may_return_are_counted_before_they_are_copied(count: int) -> None:
-    """Each of them doubles what is read behind it."""
+def test_branches_that_may_return_are_read_once() -> None:
+    """Copies of what stands behind them would double with each."""
     lines = ["def f(a, n):", "    x = a[0]"]
-    for k in range(count):
+    for k in range(40):
         lines += [
             f"    if n > {k}:",
             f"        if a[1] > {k}:",
@@ -423,13 +421,8 @@ def test_branches_that_may_return_are_counted_before_they_are_copied(count: int)
             "    x += n",
         ]
     function = define("\n".join([*lines, "    return x", ""]))
-    a = np.array([0.5, 1.0])
-    if count == 3:
+    for a in (np.array([0.5, 1.0]), np.array([0.5, -1.0])):
         assert lw.jit(function)(a, 2) == function(a, 2)
-    else:
-        with pytest.raises(lw.SourceError, match="too many branches return") as caught:
-            lw.jit(function)(a, 2)
-        assert str(caught.value).count("too many branches") == 1
 
 
 EXTENTS = (0, 1, 2, 5)

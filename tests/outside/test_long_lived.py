@@ -73,8 +73,6 @@ def test_a_process_whose_compiles_are_broken_off(seed: int) -> None:
     ("kind", "marks", "kernels"),
     [
         ("einsum", (10, 15, 20), 8),
-        ("jit", (10, 15, 20), 8),
-        ("library", (16, 24, 32), 12),
         ("conversion", (3, 5, 7), 10),
         *(
             pytest.param(

@@ -66,12 +66,6 @@ def test_info_names_what_the_backend_has() -> None:
     }
 
 
-def test_info_imports_nothing_of_ours() -> None:
-    code = "import sys, _loopwright_networkx as x; x.get_info(); print('loopwright' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"
-
-
 def run_child(folder: Path, *arguments: str) -> str:
     environment = {**os.environ, "PYTHONPATH": path_with_backend(folder)}
     command = [sys.executable, *arguments]
@@ -241,19 +235,6 @@ def check_predecessors(graph: Any, before: Any, distances: Any) -> None:
             assert distances[u][p] <= distances[u][v] or distances[u][p] >= 0
 
 
-@pytest.mark.parametrize("reflexive", [False, None, True])
-@pytest.mark.parametrize("kind", KINDS)
-def test_closures(kind: type, reflexive: bool | None) -> None:
-    for seed in drawn(range(20), 4):
-        graph = drawn_graph(kind, "int", seed)
-        found = backend.transitive_closure(backend.convert_from_nx(graph), reflexive)
-        wanted = nx.transitive_closure.orig_func(graph, reflexive)
-        assert type(found) is type(wanted)
-        assert found.adj == wanted.adj
-        if reflexive is False:
-            assert [list(found[node]) for node in found] == [list(wanted[node]) for node in wanted]
-
-
 @pytest.mark.parametrize("kind", [nx.DiGraph, nx.MultiDiGraph])
 def test_closures_of_acyclic_graphs(kind: type) -> None:
     for seed in range(6):
@@ -317,50 +298,6 @@ def test_a_graph_that_is_changed_while_it_is_sorted() -> None:
     assert changed_while_sorted(lambda graph: graph.remove_node(4)) == told
 
 
-ORDERINGS = ("default", "sorted", "increasing degree", "decreasing degree", "of my own")
-
-
-@pytest.mark.parametrize("ordering", ORDERINGS)
-@pytest.mark.parametrize("kind", KINDS)
-def test_integer_labels(kind: type, ordering: str) -> None:
-    def told(graph: Any) -> Any:
-        made = backend.convert_to_nx(graph)
-        near = [(node, list(made[node])) for node in made]
-        data = list(made.nodes(data=True)), list(made.edges(data=True))
-        return type(made).__name__, made.graph, near, *data
-
-    for seed in range(4):
-        graph = drawn_graph(kind, "int", seed)
-        graph.graph["name"], graph.nodes[next(iter(graph))]["color"] = "x", "red"
-        given, ours = backend.convert_from_nx(graph), backend.convert_node_labels_to_integers
-        theirs = nx.convert_node_labels_to_integers.orig_func
-        for label in (None, "old"):
-            found = outcome_of(lambda: told(ours(given, 3, ordering, label)))  # noqa: B023
-            assert found == outcome_of(lambda: told(theirs(graph, 3, ordering, label)))  # noqa: B023
-
-
-def test_names_in_place_are_those_of_later_calls() -> None:
-    original = nx.path_graph(3)
-    graph = backend.convert_from_nx(original)
-    assert backend.single_source_shortest_path_length(graph, 0) == {0: 0, 1: 1, 2: 2}
-    copied = backend.relabel_nodes(graph, {0: 7})
-    assert list(copied) == [7, 1, 2]
-    assert backend.relabel_nodes(graph, str, copy=False) is graph
-    assert backend.single_source_shortest_path_length(graph, "0") == {"0": 0, "1": 1, "2": 2}
-    assert list(original) == [0, 1, 2]
-
-
-def test_weights_by_any_key() -> None:
-    """True names an attribute as well as text does; where it is missing, weights are 1."""
-    graph = drawn_graph(nx.MultiDiGraph, "int", 3)
-    graph.add_edge("a", "b")
-    graph["a"]["b"][0][True] = 5
-    for name in ("johnson", "all_pairs_dijkstra_path_length"):
-        found, wanted = both_answers(name, graph, weight=True)
-        assert found == wanted
-        assert backend.can_run(name, (graph,), {"weight": True}) is True
-
-
 def test_weights_by_functions() -> None:
     graph = drawn_graph(nx.DiGraph, "int", 3)
 
@@ -372,26 +309,6 @@ def test_weights_by_functions() -> None:
         assert found == wanted
     found, wanted = both_answers("closeness_centrality", graph, distance=length)
     assert found == wanted
-
-
-@pytest.mark.parametrize("cutoff", [0, 1, 2.5, -1, float("inf")])
-def test_cutoffs(cutoff: float) -> None:
-    for kind in KINDS:
-        graph = drawn_graph(kind, "float", 5)
-        for name in ("all_pairs_shortest_path_length", "all_pairs_dijkstra_path_length"):
-            found, wanted = both_answers(name, graph, cutoff=cutoff)
-            assert found == wanted
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["shortest_path_length", "dijkstra_path_length", "bellman_ford_path_length"],
-)
-def test_one_source(name: str) -> None:
-    graph = drawn_graph(nx.MultiDiGraph, "int", 2)
-    for source in (*graph, "nowhere", None):
-        found, wanted = both_answers(f"single_source_{name}", graph, source)
-        assert found == wanted
 
 
 @pytest.mark.drawn(3)

@@ -29,7 +29,7 @@ LISTED: dict[str, str] = {
     "TestOperators::test_bitwise_not*": "a name has one type: integer arguments are int64",
     "TestOperators::test_bitshift_*left_ints*": "Python's integers beyond 64 bits",
 }
-USUAL = ("test_range.py", "test_slices.py")  # of a usual run
+USUAL = ("test_slices.py",)  # of a usual run
 
 
 @pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")

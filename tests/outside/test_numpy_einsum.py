@@ -31,9 +31,9 @@ SUMMED = ("uint16", "longdouble", "clongdouble", "object")
 SUMMED += ("cfloat64", "int8", "uint8", "int16", "int32", "uint32", "int64", "uint64")
 SUMMED += ("float16", "float32", "float64", "cfloat128")
 # Children: the tests each runs, the calls that it must have had at the least.
-# Of a usual run, letters of dtypes as either case: longdouble, float and complex.
-_PATHS = "different_paths and not (paths[g] or paths[f])"
-_MANY = "complex or random_cases or index_transformations"  # hundreds of equations each
+# Of a usual run, letters of dtypes as either case: longdouble.
+_PATHS = "different_paths and not paths[g]"
+_MANY = "complex or random_cases or index_transformations or expand"  # hundreds of equations each
 GROUPS = {
     "sums": (" or ".join(f"sums_{dtype}" for dtype in SUMMED), 2000),
     "all but sums": ("not einsum_sums", 450)

@@ -20,7 +20,15 @@ from typing import Any
 from loopwright.analysis.relations import between, ends, maps_of, union
 from loopwright.ir.access_names import NamedAccess
 from loopwright.ir.analysis_manager import AnalysisManager, DomainAnalysis
-from loopwright.ir.islkit import GaveUp, affine_map, attempt, context, has_quota, isl
+from loopwright.ir.islkit import (
+    GaveUp,
+    affine_map,
+    attempt,
+    context,
+    has_quota,
+    is_entangled,
+    isl,
+)
 from loopwright.ir.program import Access, Program, Role, Statement
 from loopwright.lazy_dataclass import dataclass
 from loopwright.memo import computed_once
@@ -36,6 +44,7 @@ __all__ = [
     "flow_through",
     "known_dependences",
     "memory_dependences",
+    "require_few_remainders",
     "statement_between",
     "strongly_connected_components",
     "unchanged_results",
@@ -105,6 +114,7 @@ def _accesses(program: Program, arrays: Collection[str]) -> Accesses:
     deepest = max((len(statement.iterators) for statement in program.statements), default=0)
     if deepest > _MOST_LOOPS:
         raise GaveUp(f"{deepest} loops around a statement are more than {_MOST_LOOPS}")
+    require_few_remainders(program)
     space = program.context.get_space()
     reads = [(s, a) for s in program.statements for a in s.reads if a.array in arrays]
     writes = [(s, s.write) for s in program.statements if s.write.array in arrays]
@@ -114,6 +124,17 @@ def _accesses(program: Program, arrays: Collection[str]) -> Accesses:
         union(space, (access_map(program, s, a) for s, a in reads)).coalesce(),
         union(space, (access_map(program, s, a) for s, a in writes)).coalesce(),
     )
+
+
+def require_few_remainders(program: Program) -> None:
+    """Raise GaveUp for conditions that isl may take for ever over, which no quota ends.
+
+    Those are more than two divisions of which one is of a sum or of another division, as in
+    `(2 * i + j) % 7 < 3 && (i - k) % 5 != (i + j) % 3`; divisions of single iterators are quick.
+    """
+    for statement in program.statements:
+        if is_entangled(statement.domain):
+            raise GaveUp(f"statement {statement.name} stands under many remainders of sums")
 
 
 def _by_array(found: Accesses) -> Iterator[Accesses]:

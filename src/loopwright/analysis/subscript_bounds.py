@@ -10,7 +10,16 @@ from collections.abc import Callable, Iterator, Mapping
 
 from loopwright.diagnostics import Diagnostic, Span
 from loopwright.ir.expr import Const, Expr
-from loopwright.ir.islkit import affine, affine_map, context, isl, isl_integer, maps_in
+from loopwright.ir.islkit import (
+    affine,
+    affine_map,
+    context,
+    is_entangled,
+    is_intricate,
+    isl,
+    isl_integer,
+    maps_in,
+)
 from loopwright.ir.program import Access, Array, Program, Role, Statement
 from loopwright.ir.visit import unguarded_loads
 from loopwright.lazy_dataclass import dataclass
@@ -40,6 +49,7 @@ class _Outside:
     access: Access
     dimension: int
     instances: isl.Set  # [params] -> { S[i] }
+    is_exact: bool  # otherwise the divisions of intricate sets are left out: too many instances
 
 
 def bounds_violation(program: Program) -> isl.Set:
@@ -74,7 +84,7 @@ def guarded_loads_inside(program: Program) -> isl.Set:
     for outside in _outside(program):
         params = outside.instances.params()
         if outside.access.load() in certain[outside.statement.name]:
-            allowed = allowed.union(params)
+            allowed = allowed.union(params) if outside.is_exact else allowed
         else:
             guarded = guarded.union(params)
             # That the statement runs at all need not be asked.
@@ -176,8 +186,12 @@ def _outside_access(
         at = affine(index, space)
         wrong = at.lt_set(zero).union(at.ge_set(affine(extent, space)))
         instances = domain.intersect(wrong)
+        # isl takes for ever over the points of such a set, and over its projection.
+        is_exact = not (is_intricate(instances) or is_entangled(instances))
+        if not is_exact:
+            instances = instances.remove_divs()
         if not instances.is_empty():
-            yield _Outside(statement, access, dimension, instances)
+            yield _Outside(statement, access, dimension, instances, is_exact)
 
 
 def _negative_extents(program: Program) -> Iterator[tuple[Array, isl.Set]]:
@@ -231,13 +245,16 @@ def _describe(
     element = f"{access.array}[{', '.join(map(str, index))}]"
     bounds = f"{access.array} of shape ({', '.join(map(str, shape))})"
     found = f"{element} in {bounds}" + (f", at {where}" if where else "")
-    is_negative = index[outside.dimension] < 0
+    hint = "only a constant subscript below zero counts from the end"
+    hint = hint if index[outside.dimension] < 0 else ""
+    if not outside.is_exact:
+        hint = "the conditions around it have too many remainders to be looked at: fewer of them"
     return Diagnostic(
         _span(program, statement),
         f"subscript {outside.dimension + 1} of '{access.array}' is outside the array",
         "LW112",
         found=found,
-        hint="only a constant subscript below zero counts from the end" if is_negative else "",
+        hint=hint,
     )
 
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from loopwright.calls.device_code import DeviceCode
     from loopwright.calls.device_jit import DeviceJit
     from loopwright.calls.procedure_function import ProcedureFunction
+    from loopwright.calls.stepped_function import PartFunction, SteppedFunction
     from loopwright.runtime.foreign_arrays import ArrayLibrary
     from loopwright.transform.plan import Plan
     from loopwright.tuning.tasks import Task
@@ -54,7 +55,8 @@ __all__ = [
 OnUnsupported: TypeAlias = Literal["raise", "python"]
 ErrorModel: TypeAlias = Literal["numpy", "python"]
 Types: TypeAlias = tuple[ArgType, ...]
-Code: TypeAlias = "Specialisation | ProcedureFunction"
+Whole: TypeAlias = "ProcedureFunction | SteppedFunction"  # of more than affine loops
+Code: TypeAlias = "Specialisation | Whole"
 
 _MOST_SIGNATURES = 256  # of one function
 _STARS = 0x04 | 0x08  # inspect.CO_VARARGS and CO_VARKEYWORDS, without loading inspect
@@ -75,6 +77,7 @@ class JitFunction:
         tune: str | float | None = None,
         race: bool | None = None,
         error_model: ErrorModel = "numpy",
+        calls: tuple[object, ...] = (),
     ) -> None:
         functools.update_wrapper(self, function)
         self.py_func = function
@@ -90,9 +93,11 @@ class JitFunction:
 
             self._tune = tuning_first(tune)
         self.error_model = error_model
+        self._named = calls  # functions that Python calls where they stand
         self._is_usual = cache and on_unsupported == "raise" and error_model == "numpy"
         self._found: BoundedCache[Types, Code] = BoundedCache(_MOST_SIGNATURES)
         self._refused: BoundedCache[Types, None] = BoundedCache(_MOST_SIGNATURES)  # left to Python
+        self._stepped: SteppedFunction | None = None  # once called with what is no array
         self._on_device: DeviceJit | None = None  # once it was called with arrays of a device
         code = function.__code__
         self._count = code.co_argcount + code.co_kwonlyargcount
@@ -163,8 +168,18 @@ class JitFunction:
                     hint="copies in this process's memory, or leave it out",
                 )
             return on_device(given)
+        stepped = self._in_steps()
+        if stepped is not None:
+            return stepped(given, self._threads())
         library = _library_of(given, error)
         return library.in_kind(self(*library.views(given, "argument")))
+
+    def _in_steps(self) -> SteppedFunction | None:
+        """The function in steps, for arguments such as generators; None where it has no steps."""
+        found = self._stepped
+        if found is None or not is_unchanged(self.py_func, found.captured):
+            found = self._stepped = self._parts().in_steps(None)
+        return found
 
     def _device_jit(self, given: tuple[Any, ...]) -> DeviceJit | None:
         """The function for arrays of a device; None where none of them lies on one."""
@@ -265,10 +280,6 @@ class JitFunction:
             if known is not None:
                 self._found[types] = known
                 return known
-            if not all(given.is_leaf for given in types):
-                error: LoopwrightError = _no_affine(types)
-                self._found[types] = found = self._as_procedure(types, args, error)
-                return found
             definition = JitDefinition(
                 self.py_func, types, reassoc=self.reassoc, raises=self.error_model == "python"
             )
@@ -288,27 +299,32 @@ class JitFunction:
         """The code of a function that an earlier process has compiled as a whole function."""
         if self._plan is not None or self._tune is not None or self.error_model == "python":
             return None
+        if self._named:
+            return None  # calls of these decide what is compiled
         # lazy: calls that were compiled before do without
         from loopwright.calls.procedure_function import ProcedureFunction
 
         found = ProcedureFunction(self.py_func, types)
         return found if found.recall_for(args) else None
 
-    def _as_procedure(
-        self, types: Types, args: tuple[Any, ...], error: LoopwrightError
-    ) -> ProcedureFunction:
+    def _as_procedure(self, types: Types, args: tuple[Any, ...], error: LoopwrightError) -> Whole:
         """The code of a function of more than affine loops; raises `error` for some options."""
         if self._plan is not None or self._tune is not None or self.error_model == "python":
             raise error
-        # lazy: functions of affine loops do without
-        from loopwright.calls.procedure_function import ProcedureFunction
-
-        found = ProcedureFunction(self.py_func, types)
         try:
-            found.read_for(args)
+            return self._parts().whole(types, args)
         except SourceError as refusal:
             raise refusal from None  # the reader of affine loops gives other advice
-        return found
+
+    def _parts(self) -> PartFunction:
+        """The function as parts that are compiled, and calls between them that Python makes."""
+        # lazy: functions of affine loops do without
+        from loopwright.calls.stepped_function import PartFunction, StepOptions
+
+        leaves = self.on_unsupported == "python"
+        named = self._named
+        options = StepOptions(lambda f: any(f is x for x in named), self._threads, leaves, {})
+        return PartFunction(self.py_func, options)
 
     def _occasion(self, types: Types) -> str:
         """Why code is needed that is not in memory, in words."""
@@ -324,11 +340,14 @@ class JitFunction:
                 types = argument_types(given)
             except ForeignArgument as error:
                 return self._call_foreign(given, error)
-            if types not in self._refused:
-                return self._run(self._compiled_or_refused(types, given), given)
+            if types in self._refused:
+                return self.py_func(*args, **named)
+            code = self._compiled_or_refused(types, given)
+            if isinstance(code, Specialisation):
+                return self._run(code, given)
         except (SourceError, UsageError):
-            pass
-        return self.py_func(*args, **named)
+            return self.py_func(*args, **named)
+        return code(given, self._threads())  # it asks Python itself, and never starts again
 
     def _compiled_or_refused(self, types: Types, args: tuple[Any, ...]) -> Code:
         try:
@@ -362,14 +381,6 @@ class JitFunction:
 def _has_native_calls() -> bool:
     """Whether calls go to the native dispatcher first; asked when the first function is made."""
     return install_native_calls(JitFunction)
-
-
-def _no_affine(types: Types) -> UsageError:
-    """Why a function of affine loops cannot be called so."""
-    return UsageError(
-        "options for affine loops are given with an argument that is neither array nor number",
-        found=next("a tuple" if x.kind == "tuple" else x.dtype for x in types if not x.is_leaf),
-    )
 
 
 def _library_of(given: tuple[Any, ...], error: ForeignArgument) -> ArrayLibrary:
@@ -408,6 +419,7 @@ def jit(
     tune: str | float | None = None,
     race: bool | None = None,
     error_model: ErrorModel = "numpy",
+    calls: Collection[Callable[..., Any]] = (),
     **others: Any,
 ) -> Callable[[Callable[..., Any]], JitFunction]: ...
 
@@ -429,6 +441,7 @@ def jit(
     tune: str | float | None = None,
     race: bool | None = None,
     error_model: ErrorModel = "numpy",
+    calls: Collection[Callable[..., Any]] = (),
     **others: Any,
 ) -> JitFunction | Callable[[Callable[..., Any]], JitFunction]:
     """Compile a function of plain loops over NumPy arrays. Usable bare or with arguments.
@@ -505,6 +518,7 @@ def jit(
             tune=tune,
             race=race,
             error_model=error_model,
+            calls=tuple(calls),
         )
 
     return compiled if function is None else compiled(function)

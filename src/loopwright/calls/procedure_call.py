@@ -93,6 +93,8 @@ class ProcedureCall:
 
     def record(self, program: CallProgram, args: tuple[Any, ...]) -> bool:
         """Write down what such a call does; False where the dispatcher cannot do it."""
+        if len(self._parameters) != len(args) or not self._results.is_plain():
+            return False
         numbers: dict[str, int] = {}
         arrays: dict[int, Array] = {}  # by place, counted from 1
         for place, (parameter, arg) in enumerate(zip(self._parameters, args, strict=True), 1):

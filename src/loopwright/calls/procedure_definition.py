@@ -27,6 +27,8 @@ from loopwright.ir.procedure import (
     Returned,
     ReturnedArray,
     ReturnedNumber,
+    ReturnedOneOf,
+    ReturnedPart,
     ReturnedTuple,
     ViewAxis,
 )
@@ -73,13 +75,13 @@ class ProcedureDefinition:
     """A function for one tuple of argument types and one kind of call."""
 
     def __init__(
-        self, function: FunctionType, types: tuple[ArgType, ...], variant: Variant, lanes: int
+        self, function: FunctionType, types: tuple[ArgType, ...], variant: Variant, machine: str
     ) -> None:
         self._function = function
         text = definition_text(function)
         kind = sorted(variant.ones), variant.orders, sorted(variant.gapped), variant.trusting
         given = [tuple(x) for x in types]
-        self.place = f"whole {_FORM} {text} {given} {kind} {lanes} NumPy {np.__version__}"
+        self.place = f"whole {_FORM} {text} {given} {kind} {machine} NumPy {np.__version__}"
         self._is_known = text is not None
 
     def __str__(self) -> str:
@@ -143,6 +145,7 @@ def _facts(made: Interface) -> dict[str, Any]:
             ]
             for view in procedure.views
         ],
+        "late": [list(pair) for pair in procedure.late],
         "failures": [list(failure) for failure in made.failures],
         "written": list(made.written),
     }
@@ -150,8 +153,12 @@ def _facts(made: Interface) -> dict[str, Any]:
 
 def _returned(returned: Returned) -> list[Any]:
     match returned:
-        case ReturnedArray(name=name):
-            return ["array", name]
+        case ReturnedArray(name=name, trims=trims):
+            return ["array", name, trims]
+        case ReturnedPart(item=item, part=part):
+            return ["part", _returned(item), part]
+        case ReturnedOneOf(which=which, items=items):
+            return ["one of", which, [_returned(item) for item in items]]
         case ReturnedNumber(name=name, weak=weak):
             return ["number", name, weak]
         case ReturnedTuple(items=items, is_none=is_none):
@@ -182,7 +189,8 @@ def _interface(facts: Any, captured: tuple[tuple[str, object], ...]) -> Interfac
                 )
                 for name, base, dtype, start, axes in facts["views"]
             ),
-            captured,
+            tuple((str(name), str(cell)) for name, cell in facts["late"]),
+            captured=captured,
         )
         failures = tuple(Failure(str(a), str(b), int(c)) for a, b, c in facts["failures"])
         return Interface(procedure, failures, tuple(facts["written"]))
@@ -201,8 +209,14 @@ def _read_axis(data: Any) -> ViewAxis:
 
 def _read_returned(data: Any) -> Returned:
     match data:
-        case ["array", str(name)]:
-            return ReturnedArray(name)
+        case ["array", str(name), bool(trims)]:
+            return ReturnedArray(name, trims)
+        case ["part", item, "real" | "imag" as part]:
+            found = _read_returned(item)
+            if isinstance(found, ReturnedArray):
+                return ReturnedPart(found, part)
+        case ["one of", str(which), list(items)]:
+            return ReturnedOneOf(which, _each(_read_returned, items))
         case ["number", str(name), bool(weak)]:
             return ReturnedNumber(name, weak)
         case ["tuple", list(items), bool(is_none)]:

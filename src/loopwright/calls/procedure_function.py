@@ -7,8 +7,8 @@ Python function, before anything was written.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
+from functools import cache, partial
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -23,7 +23,7 @@ from loopwright.calls.procedure_definition import (
 )
 from loopwright.diagnostics import SourceError, UsageError
 from loopwright.frontends.python import ArgType
-from loopwright.frontends.python.fingerprint import leaves
+from loopwright.frontends.python.fingerprint import NewCapture, argument_types, lookup
 from loopwright.frontends.python.procedures.variant import Variant
 from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.expr import Var
@@ -98,44 +98,62 @@ class ProcedureFunction:
         self.python_calls = 0  # that the Python function has run
         self._variants: dict[Variant, _Variant | SourceError] = {}
         self._ready: BoundedCache[tuple[Any, ...], Run] = BoundedCache(_MOST_READY)
-        given = [x for x in types if x.is_leaf]
-        self._is_plain = len(given) == len(types)
-        self._in_key = tuple(k for k, x in enumerate(given) if _is_integer(x))
-        self._arrays = tuple(k for k, x in enumerate(given) if x.kind == "array")
+        self._hidden: tuple[str, ...] = ()  # arrays from outside, passed behind the arguments
+        self._in_key = tuple(k for k, x in enumerate(types) if _is_integer(x))
+        self._arrays = tuple(k for k, x in enumerate(types) if x.kind == "array")
+        self._count = len(types)
 
     def recall_for(self, args: tuple[Any, ...]) -> bool:
         """Whether an earlier process has compiled the function for such a call."""
-        args = self._leaves(args)
-        arrays = {k: args[k] for k in self._arrays}
+        arrays = self._arrays_of(self._with_hidden(args))
         if not all(map(is_regular, arrays.values())):
             return False
-        variant, lanes = _variant_of(arrays), target_machine().lanes(64)
-        definition = ProcedureDefinition(self._function, self._types, variant, lanes)
-        return definition.recalled() is not None and bool(self._variant(variant))
+        variant = _variant_of(arrays)
+        return self._definition(variant).recalled() is not None and bool(self._variant(variant))
 
     def read_for(self, args: tuple[Any, ...]) -> None:
         """Read the function for a call; raises SourceError where it cannot be compiled."""
-        args = self._leaves(args)
-        arrays = {k: args[k] for k in self._arrays}
+        arrays = self._arrays_of(self._with_hidden(args))
         if all(map(is_regular, arrays.values())):
-            self._variant(_variant_of(arrays))
+            try:
+                self._variant(_variant_of(arrays))
+            except NewCapture as capture:
+                self._hide(capture.name)
+                self.read_for(args)
+
+    def _hide(self, name: str) -> None:
+        """Pass an array from outside as one more argument from now on."""
+        self._hidden = (*self._hidden, name)
+        self._types = (*self._types, *argument_types((lookup(self._function, name),)))
+        self._arrays = (*self._arrays, self._count + len(self._hidden) - 1)
+        self._variants.clear()
+        self._ready.clear()
 
     def __call__(self, args: tuple[Any, ...], threads: int) -> Any:
         """Run compiled code, on one thread, or the Python function."""
         del threads
-        given = self._leaves(args)
+        given = self._with_hidden(args)
         key = self._key(given)
         run = self._ready.get(key)
         if run is None:
-            run = self._ready[key] = self._prepare(given)
+            try:
+                run = self._ready[key] = self._prepare(given)
+            except NewCapture as capture:
+                self._hide(capture.name)
+                return self(args, 1)
         try:
             return run(given)
         except ForPython as reason:
             return self._in_python(args, reason)
 
-    def _leaves(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """What code is given of the arguments: all of them but tuples and static ones."""
-        return args if self._is_plain else leaves(args)
+    def _with_hidden(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The arguments of a call, and the arrays from outside as they are now."""
+        if not self._hidden:
+            return args
+        return (*args, *[lookup(self._function, name) for name in self._hidden])
+
+    def _arrays_of(self, given: tuple[Any, ...]) -> dict[int, Array]:
+        return {k: given[k] for k in self._arrays}
 
     def _key(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         return (
@@ -146,8 +164,10 @@ class ProcedureFunction:
     def record(self, program: CallProgram, args: tuple[Any, ...], threads: int) -> bool:
         """Write down what a call does that came before; False where that is not possible."""
         del threads
-        run = self._ready.get(self._key(self._leaves(args)))
-        return self._is_plain and isinstance(run, ProcedureCall) and run.record(program, args)
+        if self._hidden:  # arrays from outside are looked up in every call
+            return False
+        run = self._ready.get(self._key(args))
+        return isinstance(run, ProcedureCall) and run.record(program, args)
 
     def _in_python(self, args: tuple[Any, ...], reason: object) -> Any:
         self.python_calls += 1
@@ -170,19 +190,23 @@ class ProcedureFunction:
             raise found
         return found
 
+    def _definition(self, variant: Variant) -> ProcedureDefinition:
+        machine = target_machine().content_hash
+        return ProcedureDefinition(self._function, self._types, variant, machine)
+
     def _known(self, variant: Variant) -> _Variant:
         """The function for one kind of call, from disk or read now."""
-        lanes = target_machine().lanes(64)
-        definition = ProcedureDefinition(self._function, self._types, variant, lanes)
-        recalled = definition.recalled()
+        definition = self._definition(variant)
+        recalled = None if self._hidden else definition.recalled()
         log("cache", lambda: f"{'miss' if recalled is None else 'hit'}, {definition}")
         if recalled is None:
             made = self._read(variant)
             interface = interface_of(*made)
-            found = _Variant(interface, definition.keep(interface), lambda: made)
+            key = None if self._hidden else definition.keep(interface)
+            found = _Variant(interface, key, lambda: made)
         else:
             key, interface = recalled
-            found = _Variant(interface, key, functools.cache(lambda: self._read(variant)))
+            found = _Variant(interface, key, cache(lambda: self._read(variant)))
         captured = interface.procedure.captured
         self.captured = tuple(dict([*self.captured, *captured]).items())
         return found
@@ -194,14 +218,21 @@ class ProcedureFunction:
         # lazy: likewise
         from loopwright.lower.procedure_nests.lower_procedure import lower_procedure
 
-        procedure = read_procedure(self._function, self._types, variant)
+        # lazy: likewise
+        from loopwright.planner.contraction_plans.inner_product import planned_product
+
+        procedure = read_procedure(self._function, self._types, variant, self._hidden)
         if options.current().check:
             from loopwright.ir.check_procedure import check_procedure  # lazy: developers check
 
             check_procedure(procedure)
         names = [parameter.name for parameter in procedure.parameters]
         orders = {names[k]: order for k, order in variant.orders}
-        return procedure, lower_procedure(procedure, orders, 64 * target_machine().lanes(64))
+        machine = target_machine()
+        nest = lower_procedure(
+            procedure, orders, 64 * machine.lanes(64), partial(planned_product, machine=machine)
+        )
+        return procedure, nest
 
     def _fitting(self, args: tuple[Any, ...]) -> tuple[_Variant, EntryValues]:
         """The variant for a call, and the sizes and integers that the call gives it."""
@@ -237,7 +268,7 @@ class ProcedureFunction:
             found, values = self._fitting(args)
             self._require_own_elements(found, args)
         except ForPython as verdict:
-            return functools.partial(_refuse, str(verdict))
+            return partial(_refuse, str(verdict))
         kernel = found.kernel(argument_strides(found.procedure, args))
         return ProcedureCall(kernel, args, values, found.interface)
 
@@ -257,18 +288,19 @@ class ProcedureFunction:
         try:
             if not args:
                 return f"{self._function.__name__}: a whole function, as loops in source order"
-            found = self._fitting(self._leaves(args))[0]
+            found = self._fitting(self._with_hidden(args))[0]
         except ForPython as reason:
             return f"'{self._function.__name__}' is left to Python: {reason}"
         lines = ["a whole function, its statements as loops in source order, on one thread"]
         if self.python_calls:
             lines.append(f"{self.python_calls} calls were left to Python")
-        return "\n".join([*lines, procedure_text(found.read()[0])])
+        procedure = found.read()[0]
+        return "\n".join([*lines, *procedure.claims, procedure_text(procedure)])
 
     def inspect(self, stage: str, args: tuple[Any, ...], threads: int) -> str:
         """The text of a stage for one call: loops, c, llvm or asm."""
         del threads
-        args = self._leaves(args)
+        args = self._with_hidden(args)
         try:
             found = self._fitting(args)[0]
         except ForPython as reason:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from loopwright.calls.entry_values import EntryValues
+from loopwright.ir.expr import Expr
 from loopwright.ir.procedure import (
     ArrayRole,
     ArrayView,
@@ -19,8 +20,11 @@ from loopwright.ir.procedure import (
     Returned,
     ReturnedArray,
     ReturnedNumber,
+    ReturnedOneOf,
+    ReturnedPart,
     ReturnedTuple,
 )
+from loopwright.ir.visit import names
 from loopwright.runtime.array_arguments import Array
 from loopwright.runtime.call_table import CallProgram
 
@@ -34,11 +38,12 @@ class ResultLayout:
     """What calls with the same shapes and integers return."""
 
     def __init__(self, procedure: Procedure, values: EntryValues) -> None:
-        self._procedure, self._integer = procedure, values.integer
+        self._procedure, self._values, self._integer = procedure, values, values.integer
         results = [a for a in procedure.arrays if a.role is ArrayRole.RESULT]
         self.makers = {array.name: self._maker(array) for array in results}  # of fresh arrays
         names = [p.name for p in procedure.parameters] + [array.name for array in results]
         self._places = {name: k for k, name in enumerate(names)}
+        self._late = {name: self._places[cell] for name, cell in procedure.late}
         self._views = {view.name: view for view in procedure.views}
         self.finish = self._finish(procedure.returned)  # gives the result, from the memory
 
@@ -53,8 +58,11 @@ class ResultLayout:
 
     def _finish(self, returned: Returned) -> Finish:
         match returned:
-            case ReturnedArray(name=name) if name in self._views:
-                return self._view(self._views[name])
+            case ReturnedArray(name=name, trims=trims) if name in self._views:
+                view = self._views[name]
+                if _names(view) & self._late.keys():
+                    return self._late_view(view, trims)
+                return self._view(view, self._integer)
             case ReturnedArray(name=name):
                 place = self._places[name]
                 return lambda memory: memory[place]
@@ -68,8 +76,39 @@ class ResultLayout:
             case ReturnedTuple(items=items):
                 parts = [self._finish(item) for item in items]
                 return lambda memory: tuple([part(memory) for part in parts])
+            case ReturnedPart(item=item, part=part):
+                whole = self._finish(item)
+                return lambda memory: getattr(whole(memory), part)
+            case ReturnedOneOf(which=which, items=items):
+                place, ways = self._places[which], [self._finish(item) for item in items]
+                return lambda memory: ways[int(memory[place])](memory)
             case _:
                 assert_never(returned)
+
+    def _late_view(self, view: ArrayView, trims: bool) -> Finish:
+        """A view of sizes that the call has found out."""
+        base = self._places[view.base]
+
+        def finish(memory: Memory) -> Any:
+            late = {name: int(memory[place]) for name, place in self._late.items()}
+            found = self._view(view, EntryValues({**self._values.integers, **late}).integer)(memory)
+            return _trimmed(memory[base], found) if trims else found
+
+        return finish
+
+    def is_plain(self) -> bool:
+        """Whether the dispatcher can give the result: its parts are known before the call."""
+        return not self._late and self._is_plain(self._procedure.returned)
+
+    def _is_plain(self, returned: Returned) -> bool:
+        match returned:
+            case ReturnedPart() | ReturnedOneOf():
+                return False
+            case ReturnedArray(name=name) if name not in self._views:
+                return self._procedure.array(name).rank > 0  # of rank 0 it gives numbers
+            case ReturnedTuple(items=items):
+                return all(map(self._is_plain, items))
+        return True
 
     def record(
         self, program: CallProgram, numbers: Mapping[str, int], arrays: Mapping[str, Any]
@@ -87,7 +126,7 @@ class ResultLayout:
         match returned:
             case ReturnedArray(name=name) if name in self._views:
                 view = self._views[name]
-                start, shape, steps = self._layout(view)
+                start, shape, steps = self._layout(view, self._integer)
                 base = arrays[view.base].strides
                 offset = sum(map(mul, start, base))
                 strides = tuple(sum(step * base[d] for d, step in axis) for axis in steps)
@@ -104,21 +143,23 @@ class ResultLayout:
                 for item in items:
                     self._record(item, program, numbers, arrays)
                 program.give_tuple(len(items))
+            case ReturnedPart() | ReturnedOneOf():
+                raise AssertionError("such results are not written down")
             case _:
                 assert_never(returned)
 
     def _layout(
-        self, view: ArrayView
+        self, view: ArrayView, integer: Callable[[Expr], int]
     ) -> tuple[tuple[int, ...], tuple[int, ...], list[list[tuple[int, int]]]]:
         """Where a view starts in its base, its shape, and the steps of its axes."""
-        start = tuple(map(self._integer, view.start))
-        shape = tuple(max(0, self._integer(axis.extent)) for axis in view.axes)
-        steps = [[(d, self._integer(step)) for d, step in axis.steps] for axis in view.axes]
+        start = tuple(map(integer, view.start))
+        shape = tuple(max(0, integer(axis.extent)) for axis in view.axes)
+        steps = [[(d, integer(step)) for d, step in axis.steps] for axis in view.axes]
         return start, shape, steps
 
-    def _view(self, view: ArrayView) -> Finish:
+    def _view(self, view: ArrayView, integer: Callable[[Expr], int]) -> Finish:
         place = self._places[view.base]
-        start, shape, steps = self._layout(view)
+        start, shape, steps = self._layout(view, integer)
         plain = _plain_slices(start, shape, steps)
         if plain is not None:
             index, back, new = plain
@@ -151,3 +192,17 @@ def _plain_slices(
     kept = sorted(used)
     new = tuple(slice(None) if axis else None for axis in steps)
     return (*index, ...), tuple(kept.index(d) for d in used), new
+
+
+def _names(view: ArrayView) -> set[str]:
+    """The variables of a view."""
+    steps = (step for axis in view.axes for _, step in axis.steps)
+    return set().union(*map(names, (*view.start, *view.shape, *steps)))
+
+
+def _trimmed(room: Array, found: Array) -> Array:
+    """The array that the first elements of a room are, without the memory behind them."""
+    if room.flags.c_contiguous and room.shape[1:] == found.shape[1:]:
+        room.resize(found.shape, refcheck=False)
+        return room
+    return found.copy("K")

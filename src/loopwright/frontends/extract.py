@@ -25,7 +25,16 @@ from loopwright.frontends.source_tree import (
 from loopwright.frontends.tree_rewrites import assignments
 from loopwright.ir.check import check_program
 from loopwright.ir.expr import Expr, Var
-from loopwright.ir.islkit import NotAffine, affine, bounded, condition, context, isl, isl_integer
+from loopwright.ir.islkit import (
+    NotAffine,
+    affine,
+    bounded,
+    condition,
+    context,
+    is_intricate,
+    isl,
+    isl_integer,
+)
 from loopwright.ir.program import Array, Program, Role, Statement
 from loopwright.ir.visit import names as names_in
 
@@ -138,8 +147,9 @@ class _Builder:
                 return self._loop(node, domain, iterators)
             case IfElse(cond=cond, body=body, orelse=orelse):
                 where = condition(cond, domain.get_space())
-                then = self.block(body, domain.intersect(where).coalesce(), iterators)
-                other = self.block(orelse, domain.subtract(where).coalesce(), iterators)
+                then = self.block(body, _coalesced(domain.intersect(where)), iterators)
+                left = _coalesced(domain.subtract(where)) if orelse else domain
+                other = self.block(orelse, left, iterators)
                 return _in_sequence([part for part in (then, other) if part is not None])
             case _:
                 assert_never(node)
@@ -147,7 +157,7 @@ class _Builder:
     def _assign(
         self, node: Assign, domain: isl.Set, iterators: tuple[str, ...]
     ) -> isl.Schedule | None:
-        if domain.intersect_params(self._known).is_empty():
+        if not is_intricate(domain) and domain.intersect_params(self._known).is_empty():
             return None
         parts: list[isl.Schedule] = []
         for piece, where in split_piecewise(node, domain, self._known):
@@ -172,6 +182,11 @@ class _Builder:
             return None
         inside = self.statements[first:]
         return schedule.insert_partial_schedule(_band(node, depth, inside))
+
+
+def _coalesced(points: isl.Set) -> isl.Set:
+    """The set in fewer pieces, but for those over which isl may take for ever."""
+    return points if is_intricate(points) else points.coalesce()
 
 
 def _in_sequence(parts: Sequence[isl.Schedule]) -> isl.Schedule | None:

@@ -48,3 +48,7 @@ class FreshNames:
             name = f"{plain}_{count}"
         self._taken.add(name)
         return name
+
+    def taken(self) -> frozenset[str]:
+        """The names given so far."""
+        return frozenset(self._taken)

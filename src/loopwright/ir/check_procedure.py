@@ -19,6 +19,8 @@ from loopwright.ir.procedure import (
     ComputeArray,
     DefineName,
     EndlessLoop,
+    LeavableBlock,
+    LeaveBlock,
     LeaveLoop,
     MultiplyMatrices,
     NextIteration,
@@ -53,6 +55,7 @@ class _Known:
     variables: dict[str, DType]
     arrays: dict[str, tuple[DType, int]]  # and views
     in_loop: bool = False
+    blocks: frozenset[str] = frozenset()  # that may be left
 
     def expression(self, expr: Expr, wanted: DType | None = None, rank: int = 0) -> None:
         """Check an expression that is lifted to at most `rank` axes."""
@@ -104,8 +107,12 @@ def _check(procedure: Procedure) -> None:
     for array in procedure.arrays:
         known = known.with_array(array.name, array.dtype, array.rank)
     _block(procedure.body, known)
+    late = dict.fromkeys((name for name, _ in procedure.late), INT64)
+    for _, cell in procedure.late:
+        if known.array(cell) != (INT64, 0):
+            raise InvalidExpr(None, f"{cell} holds no integer")
     for view in procedure.views:
-        _view(view, known)
+        _view(view, replace(known, variables={**known.variables, **late}))
 
 
 def _block(body: Sequence[ProcedureStmt], known: _Known) -> None:
@@ -151,6 +158,11 @@ def _statement(stmt: ProcedureStmt, known: _Known) -> _Known:
             known.expression(cond, BOOL)
             _block(body, known)
             _block(orelse, known)
+        case LeavableBlock(name=name, body=body):
+            _block(body, replace(known, blocks=known.blocks | {name}))
+        case LeaveBlock(name=name):
+            if name not in known.blocks:
+                raise InvalidExpr(None, f"block {name} is left from outside")
         case LeaveLoop() | NextIteration():
             if not known.in_loop:
                 raise InvalidExpr(None, "a loop is left where there is none")

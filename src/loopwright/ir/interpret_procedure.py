@@ -25,6 +25,8 @@ from loopwright.ir.procedure import (
     ComputeArray,
     DefineName,
     EndlessLoop,
+    LeavableBlock,
+    LeaveBlock,
     LeaveLoop,
     MultiplyMatrices,
     NextIteration,
@@ -36,6 +38,8 @@ from loopwright.ir.procedure import (
     Returned,
     ReturnedArray,
     ReturnedNumber,
+    ReturnedOneOf,
+    ReturnedPart,
     ReturnedTuple,
     ReturnNow,
     SetElement,
@@ -96,23 +100,10 @@ def interpret_procedure(
             else:
                 run.allocate(array)
         run.block(procedure.body)
-        for view in procedure.views:
-            run.bind(view)
-        return _returned(procedure.returned, run.arrays, arguments)
-
-
-def _returned(what: Returned, arrays: Mapping[str, Array], arguments: Mapping[str, Any]) -> Any:
-    match what:
-        case ReturnedArray(name=name):
-            return arguments.get(name, arrays.get(name))
-        case ReturnedNumber(name=name, weak=weak):
-            return arrays[name].item() if weak else arrays[name][()]
-        case ReturnedTuple(items=items, is_none=is_none):
-            if is_none:
-                return None
-            return tuple(_returned(item, arrays, arguments) for item in items)
-        case _:
-            assert_never(what)
+        for name, cell in procedure.late:
+            run.variables[name] = run.arrays[cell][()]
+        run.views = {view.name: view for view in procedure.views}
+        return run.returned(procedure.returned, arguments)
 
 
 class _Run:
@@ -121,17 +112,39 @@ class _Run:
     def __init__(self, integers: Mapping[str, int], arrays: dict[str, Array]) -> None:
         self.variables: dict[str, Any] = {name: np.int64(x) for name, x in integers.items()}
         self.arrays = arrays  # and views
+        self.views: dict[str, ArrayView] = {}  # that may be returned
+
+    def returned(self, what: Returned, arguments: Mapping[str, Any]) -> Any:
+        match what:
+            case ReturnedArray(name=name, trims=trims):
+                if name in self.views:
+                    self.bind(self.views[name])
+                found = arguments.get(name, self.arrays.get(name))
+                return found.copy("K") if trims else found
+            case ReturnedNumber(name=name, weak=weak):
+                return self.arrays[name].item() if weak else self.arrays[name][()]
+            case ReturnedTuple(items=items, is_none=is_none):
+                if is_none:
+                    return None
+                return tuple(self.returned(item, arguments) for item in items)
+            case ReturnedPart(item=item, part=part):
+                return getattr(self.returned(item, arguments), part)
+            case ReturnedOneOf(which=which, items=items):
+                return self.returned(items[int(self.arrays[which][()])], arguments)
+            case _:
+                assert_never(what)
 
     # -- statements -------------------------------------------------------------------------------
 
-    def block(self, body: Sequence[ProcedureStmt]) -> _After:
+    def block(self, body: Sequence[ProcedureStmt]) -> _After | str:
+        """Statements in order; a string is the name of a block that is left."""
         for stmt in body:
             after = self.statement(stmt)
             if after is not _After.ON:
                 return after
         return _After.ON
 
-    def statement(self, stmt: ProcedureStmt) -> _After:
+    def statement(self, stmt: ProcedureStmt) -> _After | str:
         match stmt:
             case DefineName(name=name, value=value):
                 self.variables[name] = self.value(value)
@@ -157,6 +170,11 @@ class _Run:
                 return self.loop(stmt)
             case Choose(cond=cond, body=body, orelse=orelse):
                 return self.block(body if self.value(cond) else orelse)
+            case LeavableBlock(name=name, body=body):
+                after = self.block(body)
+                return _After.ON if after == name else after
+            case LeaveBlock(name=name):
+                return name
             case LeaveLoop():
                 return _After.LEAVE
             case NextIteration():
@@ -171,7 +189,7 @@ class _Run:
                 assert_never(stmt)
         return _After.ON
 
-    def loop(self, stmt: RangeLoop | EndlessLoop) -> _After:
+    def loop(self, stmt: RangeLoop | EndlessLoop) -> _After | str:
         iterations = None
         if isinstance(stmt, RangeLoop):
             iterations = iter(range(*map(self.integer, (stmt.start, stmt.stop, stmt.step))))
@@ -185,8 +203,8 @@ class _Run:
             match self.block(stmt.body):
                 case _After.LEAVE:
                     return _After.ON
-                case _After.RETURN:
-                    return _After.RETURN
+                case _After.RETURN | str() as after:
+                    return after
 
     def allocate(self, array: ProcedureArray) -> None:
         order = array.order or tuple(range(array.rank))
@@ -214,6 +232,13 @@ class _Run:
                 stride += self.integer(step) * base.strides[dimension]
             strides.append(stride)
         if any(low < 0 or high >= n for (low, high), n in zip(ends, base.shape, strict=True)):
+            low, high = ends[-1]
+            is_flat = all(x == (0, 0) for x in ends[:-1]) and base.flags.c_contiguous
+            if is_flat and base.ndim > 1 and low >= 0 and high < base.size:
+                # Memory without gaps, counted along its last dimension.
+                flat = base.reshape(-1)[start[-1] :]
+                self.arrays[view.name] = as_strided(flat, shape, strides)
+                return
             raise InternalError(f"view {view.name} leaves {view.base}")
         first = base[tuple(slice(at, None) for at in start)]
         self.arrays[view.name] = as_strided(first, shape, strides)

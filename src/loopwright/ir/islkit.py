@@ -41,6 +41,7 @@ __all__ = [
     "has_quota",
     "holds",
     "inside",
+    "is_entangled",
     "is_intricate",
     "is_order_of",
     "isl",
@@ -68,6 +69,7 @@ ISL_QUOTA = 5_000_000  # elementary isl operations per compile, some seconds at 
 OUTER_QUOTA = 20_000_000  # of what stands between parts that have quotas of their own
 
 _MOST_DIVISIONS = 3  # of a piece of a set that isl searches
+_MOST_ENTANGLED = 2  # divisions, where one is of several iterators
 
 _local = threading.local()
 
@@ -372,6 +374,27 @@ def is_intricate(points: isl.Set | isl.Map) -> bool:
         and part.dim(isl.dim_type.div) - _equations(part) > _MOST_DIVISIONS
         for part in parts
     )
+
+
+def is_entangled(points: isl.Set) -> bool:
+    """Whether a piece has more than two divisions, one of several iterators or of a division.
+
+    isl's projections of such a set, and its dependences, may take for ever, which no quota ends.
+    """
+    kinds = isl.dim_type.in_, isl.dim_type.div
+    for part in points.get_basic_sets():
+        count = part.dim(isl.dim_type.div)
+        if count > _MOST_ENTANGLED and any(
+            sum(
+                not one.get_coefficient_val(kind, at).is_zero()
+                for kind in kinds
+                for at in range(one.dim(kind))
+            )
+            > 1
+            for one in (part.get_div(k) for k in range(count))
+        ):
+            return True
+    return False
 
 
 def _equations(part: isl.BasicSet | isl.BasicMap) -> int:

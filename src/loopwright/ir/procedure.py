@@ -36,6 +36,8 @@ __all__ = [
     "ComputeArray",
     "DefineName",
     "EndlessLoop",
+    "LeavableBlock",
+    "LeaveBlock",
     "LeaveLoop",
     "MultiplyMatrices",
     "NextIteration",
@@ -49,6 +51,8 @@ __all__ = [
     "Returned",
     "ReturnedArray",
     "ReturnedNumber",
+    "ReturnedOneOf",
+    "ReturnedPart",
     "ReturnedTuple",
     "SetElement",
     "ViewAxis",
@@ -190,6 +194,7 @@ class RangeLoop:
     stop: Expr
     step: Expr
     body: tuple[ProcedureStmt, ...]
+    is_independent: bool = False  # proven: no iteration touches what another one writes
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +211,21 @@ class Choose:
     cond: Expr
     body: tuple[ProcedureStmt, ...]
     orelse: tuple[ProcedureStmt, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LeavableBlock:
+    """The body, which may be left early: a helper that returns where it does not end."""
+
+    name: str
+    body: tuple[ProcedureStmt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveBlock:
+    """Continue behind the enclosing block of this name."""
+
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +268,8 @@ ProcedureStmt: TypeAlias = (
     | RangeLoop
     | EndlessLoop
     | Choose
+    | LeavableBlock
+    | LeaveBlock
     | LeaveLoop
     | NextIteration
     | ReturnNow
@@ -268,9 +290,10 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class ReturnedArray:
-    """An argument itself, a result, or a view whose start and extents are known at entry."""
+    """An argument itself, a result, or a view: of sizes that are known at entry, or late."""
 
     name: str
+    trims: bool = False  # what the view leaves out of its result is given back
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +312,23 @@ class ReturnedTuple:
     is_none: bool = False
 
 
-Returned: TypeAlias = ReturnedArray | ReturnedNumber | ReturnedTuple
+@dataclass(frozen=True, slots=True)
+class ReturnedPart:
+    """The real or imaginary part of a complex array, as a view of it."""
+
+    item: ReturnedArray
+    part: Literal["real", "imag"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReturnedOneOf:
+    """What one of several returns gives: its number is in a result of rank 0."""
+
+    which: str
+    items: tuple[Returned, ...]
+
+
+Returned: TypeAlias = ReturnedArray | ReturnedNumber | ReturnedTuple | ReturnedPart | ReturnedOneOf
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,7 +342,9 @@ class Procedure:
     guards: tuple[Expr, ...]  # over sizes and integers; a call that breaks one is for Python
     body: tuple[ProcedureStmt, ...]
     returned: Returned
-    views: tuple[ArrayView, ...] = ()  # that are returned, over names known at entry
+    views: tuple[ArrayView, ...] = ()  # that are returned, over names known at entry or late
+    late: tuple[tuple[str, str], ...] = ()  # integers of views, results of rank 0 that have them
+    claims: tuple[str, ...] = ()  # what is known of the loops that prange says are independent
     captured: tuple[tuple[str, object], ...] = ()  # outer names that count, the values they had
 
     def array(self, name: str) -> ProcedureArray:

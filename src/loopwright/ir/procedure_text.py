@@ -15,6 +15,8 @@ from loopwright.ir.procedure import (
     ComputeArray,
     DefineName,
     EndlessLoop,
+    LeavableBlock,
+    LeaveBlock,
     LeaveLoop,
     MultiplyMatrices,
     NextIteration,
@@ -26,6 +28,8 @@ from loopwright.ir.procedure import (
     Returned,
     ReturnedArray,
     ReturnedNumber,
+    ReturnedOneOf,
+    ReturnedPart,
     ReturnedTuple,
     ReturnNow,
     SetElement,
@@ -42,6 +46,7 @@ def procedure_text(procedure: Procedure) -> str:
     lines += [f"{array.role.value} {_array(array)}" for array in procedure.arrays]
     lines += [f"guard {expr_text(guard)}" for guard in procedure.guards]
     lines += _block(procedure.body)
+    lines += [f"late {name} = {cell}" for name, cell in procedure.late]
     lines += [f"view {_view(view)}" for view in procedure.views]
     lines.append(f"return {_returned(procedure.returned)}")
     return "\n".join(lines)
@@ -105,6 +110,11 @@ def _lines(stmt: ProcedureStmt) -> Iterator[str]:
             if orelse:
                 yield "else:"
                 yield from _inside(orelse)
+        case LeavableBlock(name=name, body=body):
+            yield f"block {name}:"
+            yield from _inside(body)
+        case LeaveBlock(name=name):
+            yield f"leave {name}"
         case LeaveLoop():
             yield "leave"
         case NextIteration():
@@ -125,5 +135,9 @@ def _returned(returned: Returned) -> str:
             return f"{'python' if weak else 'number'} {name}"
         case ReturnedTuple(items=items, is_none=is_none):
             return "None" if is_none else f"({', '.join(map(_returned, items))})"
+        case ReturnedPart(item=item, part=part):
+            return f"{_returned(item)}.{part}"
+        case ReturnedOneOf(which=which, items=items):
+            return f"by {which}: {' | '.join(map(_returned, items))}"
         case _:
             assert_never(returned)

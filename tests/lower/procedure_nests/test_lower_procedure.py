@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.run_procedures import check_ways
+from tests.run_procedures import check_ways, memory_of
 
 from loopwright.diagnostics import Span
 from loopwright.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64, DType
@@ -34,6 +34,7 @@ from loopwright.ir.procedure import (
     position,
 )
 from loopwright.ir.visit import statements
+from loopwright.lower.procedure_nests import contract_matrices
 from loopwright.lower.procedure_nests.lower_procedure import lower_procedure
 
 N, M, K = Var("n"), Var("m"), Var("k")
@@ -241,6 +242,19 @@ def test_products(left: tuple[Expr, ...], right: tuple[Expr, ...], n: int, m: in
         integers=("n", "m", "k"),
     )
     check_ways(f, {"a": a, "b": b}, integers)
+
+
+def test_large_products_have_the_bits_of_small_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    integers = {"n": 18, "m": 21, "k": 37}
+    given = {"a": numbers(18, 37), "b": numbers(37, 21)}
+    arrays = (array("a", N, K), array("b", K, M), array("r", N, M, out=True))
+    f = procedure(arrays, MultiplyMatrices("r", "a", "b"), integers=("n", "m", "k"))
+    small = memory_of(f, given, integers, "code")
+    monkeypatch.setattr(contract_matrices, "_LEAST_WORK", 1)
+    large = memory_of(f, given, integers, "code")
+    assert isinstance(small, dict)
+    assert isinstance(large, dict)
+    np.testing.assert_array_equal(large["r"].view(np.int64), small["r"].view(np.int64))
 
 
 @pytest.mark.parametrize("turned", ["a", "b"])

@@ -159,3 +159,19 @@ def test_deep_nesting_is_refused() -> None:
         "more than 100 brackets stand around each other\n"
         f"    {shown}\n    {' ' * 100}^\nnote: found '('"
     )
+
+
+@pytest.mark.parametrize(
+    ("condition", "first"),
+    [("i" + " != 1" * 9, "i"), (" and ".join(["(i = 1 or i = 2)"] * 9), "(")],
+)
+def test_conditions_of_many_pieces_are_refused(condition: str, first: str) -> None:
+    """Their number doubles with every part."""
+    with pytest.raises(UsageError) as caught:
+        parse_set(f"{{[i] : {condition}}}")
+    assert str(caught.value) == (
+        f"a condition of more than 256 pieces\n    {{[i] : {condition}}}\n           ^\n"
+        f"note: found '{first}'\n"
+        "try: every != is two pieces, and conditions joined by `and` multiply theirs"
+    )
+    assert len(parse_set("{[i] : i" + " != 1" * 8 + "}").conjs) <= 256

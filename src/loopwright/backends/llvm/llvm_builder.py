@@ -131,6 +131,9 @@ class FunctionBuilder:
     block: str = "entry"  # label of the block being written
     flags: str = ""  # freedoms of floating-point arithmetic, each followed by a space
     tags: str = ""  # metadata of every access to memory
+    # Whether the parts of a complex element are loaded one by one, as LLVM wants where it is to
+    # make vectors; else it gets both at once.
+    parts_apart: bool = False
     _names: int = 0
     _values: dict[str, str] = field(default_factory=dict)  # pure instruction -> its result
     _scopes: list[list[str]] = field(default_factory=lambda: [[]])  # what each scope added

@@ -87,6 +87,9 @@ __all__ = ["emit_module"]
 # LLVM's work on loop variables grows exponentially with the loops around them: where there are
 # more, it is asked not to optimise.
 _MOST_LOOPS = 16
+# Loops over complex numbers become vectors where no more loops are nested: LLVM takes 2.3 s for
+# those of a nest of ten.
+_MOST_AROUND_VECTORS = 5
 
 
 def emit_module(
@@ -172,6 +175,7 @@ class _Emitter:
         self.ends: dict[str, str] = {}  # labels behind the open scopes
         self.arena: IdentityMap[Alloc, memory.PointerBuffer] = IdentityMap()
         self.has_team = False  # all threads run what no parallel loop holds
+        self.depth = 0  # loops around what is being written
         self.claims = False  # threads claim pieces of parallel loops; else they have fixed shares
         usual = 256 if "avx2" in features else 128
         # Array statements of any kind are independent loops; others were looked at by a planner.
@@ -431,6 +435,8 @@ class _Emitter:
         code.lines.append("")
         group = self.metadata.group() if self.nest.leave_to_llvm and is_independent(loop) else None
         tags, code.tags = code.tags, code.tags if group is None else f", !llvm.access.group {group}"
+        apart, self.depth = code.parts_apart, self.depth + 1
+        code.parts_apart = group is not None and self.depth <= _MOST_AROUND_VECTORS
         narrow, innermost = dict(self.values.narrow), self.values.innermost
         self.values.innermost = self._innermost(loop, start)
         with self.values.bound(loop.var, SSAValue(var, INT64)):
@@ -441,7 +447,7 @@ class _Emitter:
             self._narrow(loop.body, (loop.var,))
             self.statement(loop.body)
         self.values.narrow, self.values.innermost = narrow, innermost
-        code.tags = tags
+        code.tags, code.parts_apart, self.depth = tags, apart, self.depth - 1
         code.lines.append(f"  {following} = add nsw i64 {var}, {step.text}")
         code.lines[phi_line] = (
             f"  {var} = phi i64 [ {start.text}, %{entered} ], [ {following}, %{code.block} ]"

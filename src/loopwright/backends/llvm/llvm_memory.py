@@ -152,6 +152,10 @@ def _load_contiguous(
     if not dtype.is_complex:
         whole = code.emit(f"load {type_name(dtype, lanes)}, ptr {pointer}, {end}")
         return SSAValue(whole, dtype, lanes)
+    if lanes == 1 and code.parts_apart:
+        one, beside = type_name(dtype), address(code, memory, offset, 1)
+        real = code.emit(f"load {one}, ptr {pointer}, {end}")
+        return SSAValue(real, dtype, 1, code.emit(f"load {one}, ptr {beside}, {end}"))
     pair = type_name(dtype, 2 * lanes)
     both = code.emit(f"load {pair}, ptr {pointer}, {end}")
     if lanes == 1:

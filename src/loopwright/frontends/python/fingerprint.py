@@ -8,10 +8,11 @@ collect: the lines of the definition, the name and number of arguments, the valu
 from __future__ import annotations
 
 import builtins
+import copy
 import sys
 from collections.abc import Iterable
 from types import FunctionType, ModuleType
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -20,21 +21,30 @@ from loopwright.ir.dtypes import DTYPES, DType, dtype_of
 
 __all__ = [
     "MISSING",
+    "SOURCE_KEPT",
     "ArgType",
     "Captures",
     "ForeignArgument",
+    "NewCapture",
     "argument_types",
     "definition_text",
     "is_unchanged",
-    "leaves",
     "lookup",
-    "top_level_count",
     "value_texts",
 ]
 
 _NUMBERS = (bool, int, float, complex)
+SOURCE_KEPT = "__loopwright_source__"  # attribute of functions that are made, with their source
 # Modules whose functions and classes are the same objects in every process, by name.
 _KNOWN_MODULES = frozenset({"builtins", "math", "numpy"})
+
+
+class NewCapture(Exception):  # noqa: N818, the function has to be read again
+    """A function reads an array from outside, which calls pass as one more argument."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
 
 
 class _Missing:
@@ -54,6 +64,8 @@ class Captures:
     def resolve(self, dotted: str) -> object:
         """The value of an outer name such as `n` or `np.pi`, or MISSING; values are recorded."""
         value = lookup(self._function, dotted)
+        if isinstance(value, list):
+            value = copy.deepcopy(value)  # which the caller may change
         if not isinstance(value, ModuleType | _Missing):
             self._found[dotted] = value
         return value
@@ -69,6 +81,8 @@ def is_unchanged(function: FunctionType, captured: tuple[tuple[str, object], ...
 
 
 def _same(new: object, old: object) -> bool:
+    if isinstance(old, ArgType):  # an array: its contents are looked at in every call
+        return type(new) is np.ndarray and argument_types((new,)) == (old,)
     if new is old:
         return True
     # 1, 1.0 and True are equal but make different programs; repr tells 0.0 from -0.0, and nans.
@@ -115,6 +129,8 @@ def definition_text(function: FunctionType) -> str | None:
     The text comes from the file as it is now, as `read_source` would find it. It runs from the
     first decorator to the last line that is indented deeper.
     """
+    if hasattr(function, SOURCE_KEPT):  # made of parts of what stands in the file
+        return None
     code = function.__code__
     lines = _file_lines(code.co_filename)
     first = code.co_firstlineno - 1
@@ -189,21 +205,9 @@ class ForeignArgument(UsageError):  # noqa: N818, names what was found
 class ArgType(NamedTuple):
     """The type of one argument."""
 
-    # NumPy array, NumPy scalar, Python number; a tuple, whose items follow; another known value.
-    kind: Literal["array", "scalar", "python", "tuple", "static"]
+    kind: Literal["array", "scalar", "python"]  # NumPy array, NumPy scalar, Python number
     dtype: str  # a name of ir/dtypes; Python numbers are bool, int64, float64, complex128
-    rank: int = 0  # of an array; items of a tuple
-
-    @property
-    def is_leaf(self) -> bool:
-        """Whether code is given the argument itself."""
-        return self.kind not in ("tuple", "static")
-
-    @property
-    def value(self) -> object:
-        """The value of a static argument."""
-        names = {"slice": slice, "np": np, **{kind.__name__: kind for kind in _NUMBERS}}
-        return eval(self.dtype, {"__builtins__": {}, "Ellipsis": ...}, names)  # by `_structure`
+    rank: int = 0
 
     @property
     def element(self) -> DType:
@@ -233,60 +237,8 @@ def argument_types(args: Iterable[object]) -> tuple[ArgType, ...]:
             found = _ARRAYS.get((arg.dtype, arg.ndim))
         else:
             found = _PYTHON.get(type(arg))
-        if found is None and _has_structure(arg):
-            types += _structure(arg)
-        else:
-            types.append(_type_of(arg, len(types)) if found is None else found)
+        types.append(_type_of(arg, len(types)) if found is None else found)
     return tuple(types)
-
-
-def leaves(args: Iterable[object]) -> tuple[Any, ...]:
-    """The arrays and numbers among the arguments, items of tuples in the place of these."""
-    found: list[object] = []
-    for arg in args:
-        if type(arg) is tuple:
-            found += leaves(arg)
-        elif not _has_structure(arg):
-            found.append(arg)
-    return tuple(found)
-
-
-def top_level_count(types: Iterable[ArgType]) -> int:
-    """How many arguments these are the types of."""
-    count = inside = 0
-    for given in types:
-        count += not inside
-        inside += (given.rank if given.kind == "tuple" else 0) - bool(inside)
-    return count
-
-
-_STRUCTURES = frozenset({tuple, slice, str, type, type(None), type(...)})
-
-
-def _has_structure(arg: object) -> bool:
-    """Whether an argument is a tuple, or known before the call: None, a slice, text, a dtype."""
-    return type(arg) in _STRUCTURES or isinstance(arg, np.dtype)
-
-
-def _structure(arg: Any) -> list[ArgType]:
-    """The types of a tuple and its items, or of what is known before the call."""
-    text = repr(arg)
-    if type(arg) is tuple:
-        return [ArgType("tuple", "", len(arg)), *argument_types(arg)]
-    if type(arg) is slice:
-        odd = [x for x in (arg.start, arg.stop, arg.step) if type(x) not in (int, type(None))]
-        if odd:
-            return [_type_of(odd[0], 0)]
-    elif type(arg) is type:
-        is_numpys = issubclass(arg, np.generic) and arg.__module__ == "numpy"
-        text = f"np.{arg.__name__}" if is_numpys else arg.__name__
-        if not is_numpys and arg not in _NUMBERS:
-            return [_type_of(arg, 0)]
-    elif isinstance(arg, np.dtype):
-        text = f"np.dtype({arg.str!r})"
-        if arg.kind not in "biufc":
-            return [_type_of(arg, 0)]
-    return [ArgType("static", text)]
 
 
 def _type_of(arg: object, position: int) -> ArgType:

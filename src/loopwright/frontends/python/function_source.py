@@ -7,10 +7,11 @@ import inspect
 from types import CodeType, FunctionType
 
 from loopwright.diagnostics import Diagnostic, SourceError, Span, UsageError, column_of_byte
+from loopwright.frontends.python.fingerprint import SOURCE_KEPT
 from loopwright.lazy_dataclass import dataclass
 from loopwright.python_text import parse_module
 
-__all__ = ["FunctionSource", "read_source"]
+__all__ = ["FunctionSource", "read_source", "with_source"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,9 @@ def read_source(function: object) -> FunctionSource:
             found=f"an object of type '{type(function).__module__}.{type(function).__qualname__}'",
             hint="decorate a function defined with def",
         )
+    kept = vars(function).get(SOURCE_KEPT)
+    if isinstance(kept, FunctionSource):
+        return kept
     code = function.__code__
     here = Span(code.co_filename, code.co_firstlineno, 1, code.co_firstlineno, 2)
     try:
@@ -69,6 +73,12 @@ def read_source(function: object) -> FunctionSource:
     if not isinstance(node, ast.FunctionDef):
         raise SourceError(_no_function(here, code.co_name, node))
     return FunctionSource(code.co_filename, plain, first, extra, node)
+
+
+def with_source(function: FunctionType, source: FunctionSource) -> FunctionType:
+    """The function, which has been made from `source`."""
+    setattr(function, SOURCE_KEPT, source)
+    return function
 
 
 def _find_definition(text: str, code: CodeType) -> ast.AST | None:

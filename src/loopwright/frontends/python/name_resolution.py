@@ -11,6 +11,7 @@ import numpy as np
 
 from loopwright.frontends.fresh_names import FreshNames
 from loopwright.frontends.python.fingerprint import MISSING, ArgType, Captures
+from loopwright.frontends.python.python_grammar import bound_by, nodes_of_scope
 from loopwright.frontends.python.python_values import PyType, PyValue, constant
 from loopwright.frontends.refusal import Refusal, Reported, did_you_mean
 from loopwright.frontends.source_tree import ArrayParam, IntParam, Local, Param
@@ -93,16 +94,10 @@ class FunctionScope:
 
 def assigned_names(body: Sequence[ast.stmt]) -> frozenset[str]:
     """Every name that `body` assigns, but for loop variables."""
-    nodes = list(_nodes_in(body))
+    nodes = list(nodes_of_scope(body))
     loops = (node for node in nodes if isinstance(node, ast.For))
     counters = {id(t) for loop in loops for t in ast.walk(loop.target)}
-    return frozenset(
-        node.id
-        for node in nodes
-        if isinstance(node, ast.Name)
-        and isinstance(node.ctx, ast.Store)
-        and id(node) not in counters
-    )
+    return frozenset(bound_by(x) for x in nodes if id(x) not in counters) - {""}
 
 
 def loop_names(body: Sequence[ast.stmt]) -> frozenset[str]:
@@ -116,12 +111,7 @@ def loop_names(body: Sequence[ast.stmt]) -> frozenset[str]:
 
 
 def _loops_in(body: Sequence[ast.stmt]) -> Iterator[ast.For]:
-    return (node for node in _nodes_in(body) if isinstance(node, ast.For))
-
-
-def _nodes_in(body: Sequence[ast.stmt]) -> Iterator[ast.AST]:
-    for statement in body:
-        yield from ast.walk(statement)
+    return (node for node in nodes_of_scope(body) if isinstance(node, ast.For))
 
 
 class NameResolver:

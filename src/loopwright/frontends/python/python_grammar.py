@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable, Iterator
 
 __all__ = [
     "ACCEPTED",
@@ -13,6 +14,8 @@ __all__ = [
     "STATEMENTS",
     "UNARY",
     "as_load",
+    "bound_by",
+    "nodes_of_scope",
 ]
 
 BINARY: dict[type[ast.operator], str] = {
@@ -97,3 +100,26 @@ def as_load(node: ast.expr) -> ast.expr:
             return ast.Subscript(value, at, ast.Load())
         case _:
             return node
+
+
+_SCOPES = (
+    ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp,
+    ast.GeneratorExp,
+)  # fmt: skip
+
+
+def nodes_of_scope(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """All nodes in the scope of `nodes`: not what stands in functions defined there."""
+    for node in nodes:
+        yield node
+        if not isinstance(node, _SCOPES):
+            yield from nodes_of_scope(ast.iter_child_nodes(node))
+
+
+def bound_by(node: ast.AST) -> str:
+    """The name that a node binds by itself, "" for none."""
+    if isinstance(node, ast.FunctionDef):
+        return node.name
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del):
+        return node.id
+    return ""

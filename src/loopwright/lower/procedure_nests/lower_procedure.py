@@ -41,6 +41,8 @@ from loopwright.ir.procedure import (
     ComputeArray,
     DefineName,
     EndlessLoop,
+    LeavableBlock,
+    LeaveBlock,
     LeaveLoop,
     MultiplyMatrices,
     NextIteration,
@@ -56,8 +58,22 @@ from loopwright.ir.visit import loads, statements, statements_inside
 from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.buffers import stride_name
 from loopwright.lower.procedure_nests.build_loops import NestBuilder, block, loops
+from loopwright.lower.procedure_nests.contract_matrices import PlanProduct
 from loopwright.lower.procedure_nests.element_maps import ElementMap, at_index, may_clash
+from loopwright.lower.procedure_nests.fuse_statements import (
+    Elementwise,
+    fused,
+    may_join,
+    scalars_of,
+    uses_of,
+)
+from loopwright.lower.procedure_nests.index_checks import (
+    joined_checks,
+    never_negative,
+    with_checks_outside,
+)
 from loopwright.lower.procedure_nests.multiply_matrices import lower_product
+from loopwright.lower.procedure_nests.numpy_formulas import as_in_vectors
 from loopwright.lower.procedure_nests.reduce_array import lower_reduction
 
 __all__ = ["checks_of", "lower_procedure"]
@@ -75,15 +91,16 @@ def lower_procedure(
     procedure: Procedure,
     orders: Mapping[str, tuple[int, ...]] | None = None,
     vector_bits: int = 256,
+    plan: PlanProduct | None = None,
 ) -> LoopNest:
     """The loop nest of a procedure, and its scalars: integers, then the strides of arguments.
 
     `orders` has the dimensions of arguments from the slowest to the fastest, where that is not the
-    order of C. Tiles of products have vectors of `vector_bits`. Sizes are not 1: such extents of
-    arguments are constants of the procedure.
+    order of C. Tiles of products have vectors of `vector_bits`; `plan` chooses the kernels of large
+    ones. Sizes are not 1: such extents of arguments are constants of the procedure.
     """
     checks = checks_of(procedure)
-    lowering = _Lowering(procedure, orders or {}, checks, vector_bits)
+    lowering = _Lowering(procedure, orders or {}, checks, vector_bits, plan)
     body = lowering.outermost()
     written = {stmt.buffer for stmt in statements(body) if isinstance(stmt, Store)}
     buffers = [_buffer(array, array.name in written) for array in procedure.arrays]
@@ -114,10 +131,24 @@ def checks_of(procedure: Procedure) -> tuple[CheckThat, ...]:
     return tuple(stmt for stmt in _every(procedure.body) if isinstance(stmt, CheckThat))
 
 
+def _names(procedure: Procedure) -> set[str]:
+    """All names of a procedure."""
+    found = {*procedure.integers, *(array.name for array in procedure.arrays)}
+    for stmt in _every(procedure.body):
+        match stmt:
+            case DefineName(name=name) | RangeLoop(var=name):
+                found.add(name)
+            case BindView(view=view):
+                found.add(view.name)
+            case AllocateArray(array=array):
+                found.add(array.name)
+    return found
+
+
 def _every(body: Sequence[ProcedureStmt]) -> Iterator[ProcedureStmt]:
     for stmt in body:
         yield stmt
-        if isinstance(stmt, RangeLoop | EndlessLoop):
+        if isinstance(stmt, RangeLoop | EndlessLoop | LeavableBlock):
             yield from _every(stmt.body)
         elif isinstance(stmt, Choose):
             yield from _every(stmt.body)
@@ -160,10 +191,18 @@ class _Lowering:
         orders: Mapping[str, tuple[int, ...]],
         checks: Sequence[CheckThat],
         vector_bits: int,
+        plan: PlanProduct | None,
     ) -> None:
-        self.procedure, self.vector_bits = procedure, vector_bits
+        self.procedure, self.vector_bits, self.plan = procedure, vector_bits, plan
+        self.taken = _names(procedure)
+        self.uses: Mapping[str, int] = {}  # statements that name an array
+        self.locals: set[str] = set()  # arrays that are allocated
+        self.scalars: set[str] = set()  # of those, arrays that are never in memory
         self.builder = NestBuilder()
-        self.numbers = {id(check): number for number, check in enumerate(checks, 1)}
+        self.positive = never_negative(procedure)
+        self.numbers: dict[tuple[object, ...], int] = {}  # of the first check that raises the same
+        for number, check in enumerate(checks, 1):
+            self.numbers.setdefault(_raised(check), number)
         self.maps = {
             array.name: ElementMap.of_array(array, array.shape, orders.get(array.name))
             for array in procedure.arrays
@@ -171,31 +210,56 @@ class _Lowering:
 
     def outermost(self) -> Stmt:
         ends = _Ends(self.builder.name("all"))
-        return _scope(ends.all, self.block(self.procedure.body, ends))
+        body = with_checks_outside(self.procedure.body)
+        self.uses = uses_of(body)
+        return _scope(ends.all, self.block(body, ends))
 
     def block(self, body: Sequence[ProcedureStmt], ends: _Ends) -> Stmt:
         """Statements in order; a name stands around all that follows it."""
         found: list[Stmt] = []
+        group: list[Elementwise] = []  # that are yet to run
         around: list[tuple[Callable[[Stmt], Stmt], list[Stmt]]] = []
-        for stmt in body:
+        for stmt in joined_checks(body, self.positive):
             match stmt:
                 case DefineName(name=name, value=value):
-                    around.append((_let(name, self.value(value)), found))
+                    bound = self.value(value)
+                    written = {one.target.base for one in group}
+                    if any(load.array in written for load in loads(bound)):
+                        found += self.run(group)
+                    around.append((_let(name, bound), found))
                     found = []
                 case BindView(view=view):
                     self.maps[view.name] = self.maps[view.base].view(view)
                 case AllocateArray(array=array, most=most):
+                    self.locals.add(array.name)
                     self.maps[array.name] = ElementMap.of_array(array, most)
-                    around.append((_memory(array, most), found))
+                    around.append((self.memory(array, most), found))
                     found = []
+                case ComputeArray(target=name, value=value):
+                    one = self.elementwise(self.maps[name], value, group)
+                    if one is None or (group and not may_join(group, one)):
+                        found += self.run(group)
+                        one = self.elementwise(self.maps[name], value, group)
+                    if one is None:
+                        found.append(self.compute(self.maps[name], value))
+                    else:
+                        group.append(one)
                 case _:
+                    found += self.run(group)
                     found.append(self.statement(stmt, ends))
+        found += self.run(group)
         for head, before in reversed(around):
             found = [*before, head(block(*found))]
         return block(*found)
 
+    def memory(self, array: ProcedureArray, most: Sequence[Expr]) -> Callable[[Stmt], Stmt]:
+        """The memory of a local array around statements, unless these do without."""
+        around = _memory(array, most)
+        return lambda body: body if array.name in self.scalars else around(body)
+
     def value(self, expr: Expr, index: Sequence[Expr] = ()) -> Expr:
-        return at_index(expr, index, self.maps)
+        found = at_index(expr, index, self.maps)
+        return as_in_vectors(found) if index else found
 
     def statement(self, stmt: ProcedureStmt, ends: _Ends) -> Stmt:
         match stmt:
@@ -203,13 +267,14 @@ class _Lowering:
                 target = self.maps[name]
                 place = target.element([self.value(x) for x in index])
                 return Store(target.base, place, self.value(value))
-            case ComputeArray(target=name, value=value):
-                return self.compute(self.maps[name], value)
             case ReduceArray():
                 return self.reduce(stmt)
             case MultiplyMatrices(target=name, left=left, right=right):
                 factors = self.maps[left], self.maps[right]
-                return lower_product(self.builder, self.maps[name], *factors, self.vector_bits)
+                width, taken = self.vector_bits, self.taken
+                return lower_product(
+                    self.builder, self.maps[name], *factors, width, self.plan, taken
+                )
             case RangeLoop():
                 return self.range_loop(stmt, ends)
             case EndlessLoop(body=body):
@@ -217,6 +282,10 @@ class _Lowering:
             case Choose(cond=cond, body=body, orelse=orelse):
                 other = self.block(orelse, ends) if orelse else None
                 return If(self.value(cond), self.block(body, ends), other)
+            case LeavableBlock(name=name, body=body):
+                return _scope(name, self.block(body, ends))
+            case LeaveBlock(name=name):
+                return Leave(name)
             case LeaveLoop():
                 return Leave(ends.loop)
             case NextIteration():
@@ -225,22 +294,42 @@ class _Lowering:
                 return Leave(ends.all)
             case CheckThat():
                 return self.check(stmt, ends)
-            case DefineName() | BindView() | AllocateArray():
-                raise AssertionError("the block binds names")
+            case DefineName() | BindView() | AllocateArray() | ComputeArray():
+                raise AssertionError("the block binds names, and joins array statements")
             case _:
                 assert_never(stmt)
 
     # -- arrays -----------------------------------------------------------------------------------
 
-    def compute(self, target: ElementMap, value: Expr) -> Stmt:
-        index = self.builder.index(len(target.axes))
-        order = target.by_memory()
+    def elementwise(
+        self, target: ElementMap, value: Expr, group: Sequence[Elementwise]
+    ) -> Elementwise | None:
+        """A statement that can run element by element; None where its value is needed whole.
+
+        Its index is that of the group before it, if that has as many axes.
+        """
+        rank = len(target.axes)
+        is_alike = group and len(group[0].index) == rank
+        index = group[0].index if is_alike else self.builder.index(rank)
         element = self.value(value, index)
-        place = target.element(index)
-        if not index or not may_clash(element, target, index):
-            body = Store(target.base, place, element)
-            return loops(index, target.shape, order, body, Mark.SIMD)
-        return self.by_way_of_memory(target, index, order, element)
+        if index and may_clash(element, target, index):
+            return None
+        return Elementwise(target, index, element)
+
+    def run(self, group: list[Elementwise]) -> list[Stmt]:
+        """The loops of a group, which is then empty."""
+        if not group:
+            return []
+        scalars = scalars_of(group, self.uses, self.locals)
+        self.scalars |= scalars
+        made = fused(group, scalars, self.builder)
+        group.clear()
+        return [made]
+
+    def compute(self, target: ElementMap, value: Expr) -> Stmt:
+        """A value that is needed whole, since its target is read at other indices."""
+        index = self.builder.index(len(target.axes))
+        return self.by_way_of_memory(target, index, target.by_memory(), self.value(value, index))
 
     def by_way_of_memory(
         self, target: ElementMap, index: Sequence[Var], order: Sequence[int], element: Expr
@@ -327,9 +416,12 @@ class _Lowering:
     def interrupt_of_range(self, stmt: RangeLoop, body: Stmt, ends: _Ends) -> Interrupt | None:
         """How a loop over a range may be interrupted; None for one that does not take long.
 
-        Passes on loops keep away from those that may be left.
+        Passes on loops keep away from those that may be left. To LLVM each is two loops, and its
+        time grows exponentially with these: of loops inside of each other every other one looks.
         """
         depth = _depth(body)
+        if ends.loop and any(x.interrupt is not None for x in _outermost_loops(body)):
+            return None
         has_arrays = any(
             isinstance(x, ComputeArray | ReduceArray | MultiplyMatrices | EndlessLoop)
             for x in _every(stmt.body)
@@ -337,7 +429,7 @@ class _Lowering:
         return _interrupt(ends, body) if depth > 1 or (depth and has_arrays) else None
 
     def check(self, stmt: CheckThat, ends: _Ends) -> Stmt:
-        number = self.numbers[id(stmt)]
+        number = self.numbers[_raised(stmt)]
         values = (Store(STATUS, (Const(k),), self.value(x)) for k, x in enumerate(stmt.values, 1))
         failed = block(Store(STATUS, (_ZERO,), Const(number)), *values, Leave(ends.all))
         return If(Unary("not", self.value(stmt.cond)), failed)
@@ -351,6 +443,20 @@ def _depth(stmt: Stmt) -> int:
     """How many loops stand inside of each other."""
     inner = max(map(_depth, statements_inside(stmt)), default=0)
     return inner + isinstance(stmt, For)
+
+
+def _outermost_loops(stmt: Stmt) -> Iterator[For]:
+    """The loops of a statement that are in no other one."""
+    if isinstance(stmt, For):
+        yield stmt
+        return
+    for inside in statements_inside(stmt):
+        yield from _outermost_loops(inside)
+
+
+def _raised(check: CheckThat) -> tuple[object, ...]:
+    """The exception of a check."""
+    return check.exception, check.text, check.values, check.span
 
 
 def _scope(name: str, body: Stmt) -> Stmt:

@@ -7,19 +7,24 @@ in registers for a block of the sum, so that bits depend on neither tiles nor ve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from loopwright.ir.dtypes import DType
 from loopwright.ir.expr import Binary, Call, Const, Expr, Load, Var
-from loopwright.ir.loops import Alloc, Buffer, For, Mark, Space, Stmt, Store
+from loopwright.ir.loops import Alloc, Buffer, For, If, Mark, Space, Stmt, Store
 from loopwright.lower.procedure_nests.build_loops import NestBuilder, block, loops
+from loopwright.lower.procedure_nests.contract_matrices import PlanProduct, contracted, is_large
 from loopwright.lower.procedure_nests.element_maps import ElementMap
-from loopwright.lower.procedure_nests.pairwise_sums import accumulate_in_lanes
+from loopwright.lower.procedure_nests.pairwise_sums import (
+    accumulate_in_lanes,
+    sum_of_neighbours,
+)
 
 __all__ = ["lower_product"]
 
 _LANES = 8  # chains of an inner product
 _AT_ONCE = 4  # steps of a sum whose results are stored once
+_ROWS_AT_ONCE = 4  # inner products whose chains run side by side
 _ROWS, _VECTORS = 6, 2  # of a tile in registers
 _BLOCK = 256  # steps of a sum for which a tile stays there: what a tile reads fits the first cache
 _ZERO, _ONE = Const(0), Const(1)
@@ -33,9 +38,15 @@ def lower_product(
     left: ElementMap,
     right: ElementMap,
     vector_bits: int = 256,
+    plan: PlanProduct | None = None,
+    taken: Collection[str] = (),
 ) -> Stmt:
-    """The loops of `target[...] = left @ right`; tiles have vectors of `vector_bits`."""
-    return _Product(builder, target, left, right, vector_bits).loops()
+    """The loops of `target[...] = left @ right`; tiles have vectors of `vector_bits`.
+
+    Where `plan` is given, matrices that turn out to be large are multiplied by the kernels it
+    chooses; these bind none of the names `taken`.
+    """
+    return _Product(builder, target, left, right, vector_bits, plan, taken).loops()
 
 
 class _Product:
@@ -46,8 +57,11 @@ class _Product:
         left: ElementMap,
         right: ElementMap,
         vector_bits: int,
+        plan: PlanProduct | None,
+        taken: Collection[str],
     ) -> None:
         self.builder, self.target, self.left, self.right = builder, target, left, right
+        self.plan, self.taken = plan, taken
         self.dtype = target.dtype
         self.lanes = vector_bits // self.dtype.bits
         self.has_row, self.has_column = len(left.axes) > 1, len(right.axes) > 1
@@ -111,6 +125,34 @@ class _Product:
         )
         return total.around(block(product, self.store(total.load(), *index)))
 
+    def inner_products(self, rows: Expr, matrix: Element, vector: Callable[[Expr], Expr]) -> Stmt:
+        """The inner products of rows of a matrix, some at a time; bits are those of single ones."""
+        first, k, r, lane = self.builder.index(4)
+        sums = self.builder.name("lanes")
+        whole = self.extent - self.extent % _LANES
+
+        def each(stmt: Stmt) -> Stmt:
+            return For(r.name, _ZERO, Const(_ROWS_AT_ONCE), stmt, _ONE, Mark.UNROLL)
+
+        def in_lanes(value: Expr) -> Stmt:
+            body = Store(sums, (r, lane), value)
+            return each(For(lane.name, _ZERO, Const(_LANES), body, _ONE, Mark.VECTOR))
+
+        row = first + r
+        now = Load(sums, (r, lane), self.dtype)
+        update = _added(now, matrix(row, k + lane), vector(k + lane), self.dtype)
+        lanes = [Load(sums, (r, Const(x)), self.dtype) for x in range(_LANES)]
+        rest = _added(self.now(row), matrix(row, k), vector(k), self.dtype)
+        body = block(
+            in_lanes(self.zero()),
+            For(k.name, _ZERO, whole, in_lanes(update), Const(_LANES)),
+            each(self.store(sum_of_neighbours(lanes), row)),
+            For(k.name, whole, self.extent, each(self.store(rest, row)), _ONE),
+        )
+        registers = Buffer(sums, self.dtype, (Const(_LANES), _ONE), Space.REGISTER, True)
+        body = Alloc(registers, (Const(_ROWS_AT_ONCE), Const(_LANES)), body)
+        return For(first.name, _ZERO, rows, body, Const(_ROWS_AT_ONCE))
+
     def vector(
         self, extent: Expr, matrix: Element, vector: Callable[[Expr], Expr], is_fast: bool
     ) -> Stmt:
@@ -118,7 +160,11 @@ class _Product:
         row = self.variable()
         if is_fast:
             body = self.inner_product((row,), lambda k: matrix(row, k), vector)
-            return For(row.name, _ZERO, extent, body, _ONE)
+            whole = extent - extent % _ROWS_AT_ONCE
+            return block(
+                self.inner_products(whole, matrix, vector),
+                For(row.name, whole, extent, body, _ONE),
+            )
         zero = For(row.name, _ZERO, extent, self.store(self.zero(), row), _ONE, Mark.SIMD)
         k = self.variable()
 
@@ -135,6 +181,20 @@ class _Product:
     # -- matrices ---------------------------------------------------------------------------------
 
     def matrix(self) -> Stmt:
+        """Large matrices by the kernels of contractions, others by loops of their own."""
+        small, large = self.small_matrix(), self.large_matrix()
+        if large is None:
+            return small
+        return If(is_large(self.left.shape[-2], self.right.shape[-1], self.extent), large, small)
+
+    def large_matrix(self) -> Stmt | None:
+        if self.plan is None or not self.dtype.is_float or self.dtype.bits < 32:
+            return None
+        maps = self.target, self.left, self.right
+        _, left, right = (_broadcast(x, (*self.batch, _ZERO, _ZERO), 2)[:-2] for x in maps)
+        return contracted(maps, (self.batch, left, right), self.plan, self.taken)
+
+    def small_matrix(self) -> Stmt:
         rows, columns = self.left.shape[-2], self.right.shape[-1]
         if self.right.by_memory()[-1] != len(self.right.axes) - 1:
             return self.with_copy(rows, columns)

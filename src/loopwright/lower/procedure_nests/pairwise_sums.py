@@ -17,7 +17,7 @@ from loopwright.ir.expr import Binary, Const, Expr, Load
 from loopwright.ir.loops import Alloc, Buffer, For, If, Mark, Space, Stmt, Store
 from loopwright.lower.procedure_nests.build_loops import Cell, NestBuilder, block
 
-__all__ = ["accumulate_in_lanes", "pairwise_sum"]
+__all__ = ["accumulate_in_lanes", "pairwise_sum", "sum_of_neighbours"]
 
 _LEVELS = 64  # of the tree, at most: each halves
 _ROUNDS = 16  # of the accumulators in a leaf
@@ -119,15 +119,15 @@ def accumulate_in_lanes(
     body = block(
         in_lanes(zero),
         For(turn.name, _ZERO, whole, in_lanes(update), Const(lanes)),
-        total.store(_tree([Load(sums, (Const(k),), dtype) for k in range(lanes)])),
+        total.store(sum_of_neighbours([Load(sums, (Const(k),), dtype) for k in range(lanes)])),
         For(at.name, whole, count, total.store(following(total.load(), at)), _ONE),
     )
     return Alloc(Buffer(sums, dtype, (_ONE,), Space.REGISTER, True), (Const(lanes),), body)
 
 
-def _tree(values: Sequence[Expr]) -> Expr:
+def sum_of_neighbours(values: Sequence[Expr]) -> Expr:
     """The sum of neighbours, then of neighbouring sums."""
     if len(values) == 1:
         return values[0]
     pairs = zip(values[::2], values[1::2], strict=True)
-    return _tree([Binary("add", x, y) for x, y in pairs])
+    return sum_of_neighbours([Binary("add", x, y) for x, y in pairs])

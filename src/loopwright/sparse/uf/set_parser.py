@@ -11,6 +11,7 @@ before, stands for a new variable equal to it. P(i)[1] is the second result of P
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import field
@@ -40,6 +41,7 @@ _TOKEN = re.compile(
     r"\s*(?:(?P<name>[A-Za-z_][A-Za-z0-9_']*)|(?P<number>\d+)"
     r"|(?P<mark>->|=>|&&|\|\||<=|>=|==|!=|[-+*/%=<>()\[\]{},:])|(?P<wrong>\S)|$)"
 )
+_MOST_PIECES = 256  # conjunctions of a formula; each != and each `or` in a conjunction doubles them
 _SPELLED = {"&&": "and", "||": "or", "==": "=", "%": "mod"}
 
 
@@ -294,16 +296,26 @@ class _Reader:
         return tuple(found)
 
     def conjunction(self) -> Formula:
+        place = self.tokens.next
         parts = [self.unit()]
         while self.tokens.take("and"):
             parts.append(self.unit())
         # What is one conjunction, as nearly everything is, is put in canonical form once.
         plain = [part[0] for part in parts if len(part) == 1 and not part[0].exists]
         found: Formula = (Conj.of(c for conj in plain for c in conj.constraints),)
+        self._require_few(math.prod(map(len, parts)), place)
         for part in parts:
             if len(part) != 1 or part[0].exists:
                 found = tuple(conjoin(x, y) for x in found for y in part)
         return found
+
+    def _require_few(self, pieces: int, place: SetToken) -> None:
+        if pieces > _MOST_PIECES:
+            self.tokens.fail(
+                place,
+                f"a condition of more than {_MOST_PIECES} pieces",
+                "every != is two pieces, and conditions joined by `and` multiply theirs",
+            )
 
     def unit(self) -> Formula:
         tokens = self.tokens
@@ -350,6 +362,7 @@ class _Reader:
 
     def chain(self) -> Formula:
         """x <= y < z: every comparison of adjacent terms holds."""
+        place = self.tokens.next
         left = self.term()
         if self.tokens.next.kind not in _COMPARISONS:
             self.tokens.fail(self.tokens.next, "expected a comparison: = != < <= > or >=")
@@ -357,6 +370,7 @@ class _Reader:
         while sign := self.tokens.take(*_COMPARISONS):
             right = self.term()
             cases = _COMPARISONS[sign.kind](left, right)
+            self._require_few(len(found) * len(cases), place)
             found = [(*known, case) for known in found for case in cases]
             left = right
         return tuple(map(Conj.of, found))

@@ -14,6 +14,7 @@ __all__ = [
     "AnyValue",
     "ArrayValue",
     "MaskedValue",
+    "Slice",
     "StaticValue",
     "TupleValue",
     "Unknown",
@@ -70,6 +71,15 @@ class TupleValue:
 
 
 @dataclass(frozen=True, slots=True)
+class Slice:
+    """`start:stop:step`, None where nothing is written."""
+
+    start: PyValue | None
+    stop: PyValue | None
+    step: PyValue | None
+
+
+@dataclass(frozen=True, slots=True)
 class StaticValue:
     """An object that is known when the function is compiled: None, a function, a dtype."""
 
@@ -87,7 +97,9 @@ class Unknown:
     carried: str = ""  # an array of this name that the last iteration of a loop has bound
 
 
-AnyValue: TypeAlias = PyValue | ArrayValue | MaskedValue | TupleValue | StaticValue | Unknown
+AnyValue: TypeAlias = (
+    PyValue | ArrayValue | MaskedValue | TupleValue | Slice | StaticValue | Unknown
+)
 
 
 def whole_view(name: str, dtype: DType, shape: tuple[Expr, ...]) -> ArrayView:

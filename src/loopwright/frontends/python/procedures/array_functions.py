@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from loopwright.frontends.python.numpy_functions import part
+from loopwright.frontends.python.prelude.fresh_memory import fresh
 from loopwright.frontends.python.procedures.abstract_values import (
     AnyValue,
     ArrayValue,
@@ -19,6 +21,7 @@ from loopwright.frontends.python.procedures.array_operations import (
     converted,
     plain,
 )
+from loopwright.frontends.python.procedures.array_views import ArrayViews
 from loopwright.frontends.python.procedures.array_writes import wrapped
 from loopwright.frontends.python.procedures.building import Building
 from loopwright.frontends.python.procedures.call_arguments import (
@@ -31,14 +34,14 @@ from loopwright.frontends.python.procedures.call_arguments import (
     static_integer,
 )
 from loopwright.frontends.python.procedures.extents import difference, normal
-from loopwright.frontends.python.python_values import constant, convert
+from loopwright.frontends.python.python_values import PyValue, constant, convert
 from loopwright.frontends.refusal import Refusal
 from loopwright.ir.dtypes import FLOAT64, INT64, DType
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Select
 from loopwright.ir.procedure import ComputeArray, ViewAxis, position
 from loopwright.memo import IdentityMap
 
-__all__ = ["FUNCTIONS_OF_ARRAYS", "OUTER_OPERATORS", "ArrayFunctions", "is_contiguous"]
+__all__ = ["FUNCTIONS_OF_ARRAYS", "ArrayFunctions", "is_contiguous"]
 
 
 class ArrayFunctions:
@@ -47,6 +50,7 @@ class ArrayFunctions:
     def __init__(self, build: Building, elementwise: Elementwise) -> None:
         self._build = build
         self._elementwise = elementwise
+        self.views = ArrayViews(build)
 
     def call(self, function: object, given: CallArguments) -> AnyValue:
         """A function of the table."""
@@ -199,11 +203,43 @@ class ArrayFunctions:
         (array,) = given.bound("a", needed=1)
         return self._build.copy(array_argument(array, given.name), "copy")
 
+    def fresh(self, given: CallArguments) -> AnyValue:
+        """The elements as if they were computed here, in C order."""
+        held = array_argument(given.args[0], given.name)
+        return ArrayValue(held.expr, held.shape)
+
     def c_copy(self, array: ArrayValue) -> ArrayValue:
         """The method copy(), whose result is in C order."""
         found = self._build.allocate("copy", array.dtype, array.shape)
         assert found.view is not None
         self._build.emit(ComputeArray(found.view.name, array.expr))
+        return found
+
+    def as_contiguous(self, given: CallArguments) -> AnyValue:
+        """np.ascontiguousarray: an array in C order without gaps as it is."""
+        (value,) = given.bound("a", needed=1)
+        held = array_argument(value, given.name)
+        return held if is_contiguous(self._build, held) else self.c_copy(held)
+
+    def part_of(self, name: str, value: AnyValue | None) -> AnyValue:
+        """The real or imaginary part of an array or a number."""
+        if isinstance(value, PyValue):
+            return part(name, value)
+        held = array_argument(value, name)
+        if not held.dtype.is_complex:
+            if name == "real":
+                return held
+            zero = convert(constant(0), held.dtype)
+            return self._build.copy(ArrayValue(zero, held.shape, None, self._build.order_of(held)))
+        held = self._build.store(held)
+        assert held.view is not None
+        found = self._elementwise.apply(lambda x: part(name, x), held)
+        assert isinstance(found, ArrayValue)
+        found = self._build.copy(found, name)
+        assert found.view is not None
+        # NumPy's is a view: that nobody sees while neither is written.
+        self._build.frozen |= {held.view.base, found.view.base}
+        self._build.parts[found.view.name] = held, "real" if name == "real" else "imag"
         return found
 
     def astype(self, array: ArrayValue, given: CallArguments) -> AnyValue:
@@ -218,60 +254,66 @@ class ArrayFunctions:
         return ArrayValue(value, array.shape, None, order)
 
     def array(self, given: CallArguments) -> AnyValue:
-        """np.array of an array, or of a list of numbers."""
+        """np.array of an array, or of lists of numbers and of arrays."""
         value, dtype = given.bound("object", "dtype", needed=1)
         if isinstance(value, ArrayValue):
             kind = dtype_argument(dtype, value.dtype)
             return self._build.copy(converted(value, kind), "copy")  # type: ignore[arg-type]
-        if not isinstance(value, TupleValue) or not value.items:
+        if not isinstance(value, TupleValue | PyValue):
             raise Refusal("LW115", "this is no list of numbers", found=str(value))
-        numbers = [plain(x) for x in value.items]
-        joined = np.result_type(*(x.dtype.numpy for x in numbers))
-        from_numbers = dtype_argument(StaticValue(joined), FLOAT64)
-        kind = dtype_argument(dtype, from_numbers)
-        found = self._build.allocate("list", kind, (Const(len(numbers)),))
-        assert found.view is not None
-        for k, number in enumerate(numbers):
-            element = self._build.bind(found.view.base, (Const(k),), (), "x")
-            self._fill(element, number)
+        leaves = list(_leaves(value))
+        if not leaves:
+            default = FLOAT64
+        else:
+            joined = np.result_type(*(plain(x).dtype.numpy for x in leaves))
+            default = dtype_argument(StaticValue(joined), FLOAT64)
+        shape = self._shape_of(value)
+        found = self._build.allocate("list", dtype_argument(dtype, default), shape)
+        if isinstance(value, TupleValue):
+            self._store_list(found, value)
+        else:
+            self._fill(found, value)
         return found
 
-    # -- views ------------------------------------------------------------------------------------
+    def _shape_of(self, value: AnyValue) -> tuple[Expr, ...]:
+        if isinstance(value, ArrayValue):
+            return value.shape
+        if not isinstance(value, TupleValue):
+            return ()
+        shapes = [self._shape_of(item) for item in value.items]
+        first = shapes[0] if shapes else ()
+        for shape in shapes:
+            same = len(shape) == len(first)
+            if not same or not all(map(self._build.equal, shape, first)):
+                raise Refusal("LW182", "the items of this list have different shapes")
+        return (Const(len(shapes)), *first)
 
-    def transposed(self, array: ArrayValue, axes: Sequence[int] | None = None) -> ArrayValue:
-        """The array with its axes in another order; reversed where none is given."""
-        held = self._build.store(array)
-        assert held.view is not None
-        order = tuple(reversed(range(held.rank))) if axes is None else tuple(axes)
-        if sorted(order) != list(range(held.rank)):
-            raise Refusal("LW111", f"axes {order} of an array of rank {held.rank}")
-        view = held.view
-        return self._build.bind(view.base, view.start, tuple(view.axes[k] for k in order), "turned")
+    def _store_list(self, target: ArrayValue, value: TupleValue) -> None:
+        view = target.view
+        assert view is not None
+        for k, item in enumerate(value.items):
+            start = list(view.start)
+            for dimension, step in view.axes[0].steps:
+                start[dimension] = normal(start[dimension] + step * k)
+            part = self._build.bind(view.base, tuple(start), view.axes[1:], "x")
+            if isinstance(item, TupleValue):
+                self._store_list(part, item)
+            elif isinstance(item, ArrayValue):
+                assert part.view is not None
+                self._build.emit(ComputeArray(part.view.name, converted(item, target.dtype).expr))
+            else:
+                self._fill(part, item)
 
-    def transpose(self, given: CallArguments) -> AnyValue:
-        array, axes = given.bound("a", "axes", needed=1)
-        held = array_argument(array, given.name)
-        return self.transposed(held, None if is_none(axes) else axes_of(axes, held.rank))
+    def as_array(self, given: CallArguments) -> AnyValue:
+        """np.asarray: an array of this type as it is."""
+        value, dtype = given.bound("a", "dtype", needed=1)
+        is_held = isinstance(value, ArrayValue) and value.view is not None
+        if is_held and dtype_argument(dtype, plain(value).dtype) == plain(value).dtype:  # type: ignore[arg-type]
+            assert value is not None
+            return value
+        return self.array(CallArguments(given.name, given.args, given.keywords))
 
-    def swapaxes(self, given: CallArguments) -> AnyValue:
-        array, one, other = given.bound("a", "axis1", "axis2", needed=3)
-        held = array_argument(array, given.name)
-        order = list(range(held.rank))
-        (x,), (y,) = axes_of(one, held.rank), axes_of(other, held.rank)
-        order[x], order[y] = order[y], order[x]
-        return self.transposed(held, order)
-
-    def flip(self, given: CallArguments) -> AnyValue:
-        array, axis = given.bound("m", "axis", needed=1)
-        held = self._build.store(array_argument(array, given.name))
-        assert held.view is not None
-        start, axes = list(held.view.start), list(held.view.axes)
-        for k in axes_of(axis, held.rank):
-            for dimension, step in axes[k].steps:
-                start[dimension] = normal(start[dimension] + step * (axes[k].extent - 1))
-            steps = tuple((d, normal(Const(0) - s)) for d, s in axes[k].steps)
-            axes[k] = ViewAxis(axes[k].extent, steps)
-        return self._build.bind(held.view.base, tuple(start), tuple(axes), "flipped")
+    # -- pieces ----------------------------------------------------------------------------------
 
     def roll(self, given: CallArguments) -> AnyValue:
         """np.roll, in two pieces along each axis."""
@@ -279,7 +321,10 @@ class ArrayFunctions:
         held = array_argument(array, given.name)
         axes = axes_of(axis, held.rank)
         if is_none(axis) and held.rank != 1:
-            raise Refusal("LW181", "np.roll without axis= of more than one dimension")
+            row = self.views.raveled(ArrayValue(held.expr, held.shape))
+            assert shift is not None
+            distance = self._build.index(plain(shift), "shift")
+            return self.views.reshaped(self._rolled(row, 0, distance), held.shape)
         shifts = shift.items if isinstance(shift, TupleValue) else (shift,) * len(axes)
         if len(shifts) != len(axes):
             raise Refusal("LW124", "np.roll is given shifts and axes of different numbers")
@@ -310,50 +355,17 @@ class ArrayFunctions:
             build.emit(ComputeArray(target.name, pieces[1].expr))
         return found
 
-    def expand_dims(self, given: CallArguments) -> AnyValue:
-        array, axis = given.bound("a", "axis", needed=2)
-        held = self._build.store(array_argument(array, given.name))
-        assert held.view is not None
-        axes = list(held.view.axes)
-        (at,) = axes_of(axis, held.rank + 1)
-        axes.insert(at, ViewAxis(Const(1), ()))
-        return self._build.bind(held.view.base, held.view.start, tuple(axes), "wider")
-
-    def outer(self, op: str, given: CallArguments) -> AnyValue:
-        """np.outer, and np.add.outer and the like."""
+    def outer(self, given: CallArguments) -> AnyValue:
+        """np.outer, of the elements in a row."""
         first, second = given.bound("a", "b", needed=2)
-        x, y = array_argument(first, given.name), array_argument(second, given.name)
-        if x.rank != 1 or y.rank != 1:
-            raise Refusal("LW111", f"'{given.name}' takes vectors here", found=f"{x} and {y}")
-        x = self._build.store(x)
-        assert x.view is not None
-        axes = (*x.view.axes, ViewAxis(Const(1), ()))
-        return self._elementwise.binary(
-            op, self._build.bind(x.view.base, x.view.start, axes, "c"), y
-        )
+        x = self.views.raveled(array_argument(first, given.name))
+        y = self.views.raveled(array_argument(second, given.name))
+        return self._elementwise.binary("mul", self.views.with_new_axes(x, 1), y)
 
-    def reshape(self, given: CallArguments) -> AnyValue:
-        """A reshape that only adds or drops axes of extent 1, or splits what is equal."""
-        array, shape = given.bound("a", "shape", needed=2)
-        assert shape is not None
-        held = self._build.store(array_argument(array, given.name))
-        wanted = shape_argument(self._build, shape)
-        assert held.view is not None
-        longer = [axis for axis in held.view.axes if axis.extent != Const(1)]
-        left = iter(longer)
-        axes = []
-        for extent in wanted:
-            if extent == Const(1):
-                axes.append(ViewAxis(Const(1), ()))
-                continue
-            axis = next(left, None)
-            if axis is None or not self._build.equal(axis.extent, extent):
-                hint = "extents of 1 may come and go"
-                raise Refusal("LW189", "this reshape is not compiled yet", hint=hint)
-            axes.append(axis)
-        if next(left, None) is not None:
-            raise Refusal("LW189", "this reshape is not compiled yet")
-        return self._build.bind(held.view.base, held.view.start, tuple(axes), "reshaped")
+    def real_part(self, name: str, given: CallArguments) -> AnyValue:
+        """np.real and np.imag, which are views of complex arrays."""
+        (value,) = given.bound("val", needed=1)
+        return self.part_of(name, value)
 
     # -- joining ----------------------------------------------------------------------------------
 
@@ -387,18 +399,18 @@ class ArrayFunctions:
             StaticValue(np.result_type(*(p.dtype.numpy for p in parts))), FLOAT64
         )
         total: Expr = Const(0)
-        for part in parts:
-            total = total + part.shape[axis]
+        for one in parts:
+            total = total + one.shape[axis]
         found = build.allocate("joined", dtype, (*rest[:axis], normal(total), *rest[axis:]))
         at: Expr = Const(0)
-        for part in parts:
+        for one in parts:
             start = tuple(at if k == axis else Const(0) for k in range(rank))
-            axes = tuple(ViewAxis(extent, ((k, Const(1)),)) for k, extent in enumerate(part.shape))
+            axes = tuple(ViewAxis(extent, ((k, Const(1)),)) for k, extent in enumerate(one.shape))
             assert found.view is not None
             piece = build.bind(found.view.base, start, axes, "piece")
             assert piece.view is not None
-            build.emit(ComputeArray(piece.view.name, converted(part, dtype).expr))
-            at = normal(at + part.shape[axis])
+            build.emit(ComputeArray(piece.view.name, converted(one, dtype).expr))
+            at = normal(at + one.shape[axis])
         return found
 
     def where(self, given: CallArguments) -> Operand:
@@ -407,6 +419,15 @@ class ArrayFunctions:
         assert x is not None
         assert y is not None
         return self._elementwise.where(cond, x, y)
+
+
+def _leaves(value: AnyValue) -> Iterator[AnyValue]:
+    """The numbers and arrays that a list has."""
+    if isinstance(value, TupleValue):
+        for item in value.items:
+            yield from _leaves(item)
+    else:
+        yield value
 
 
 def _index(k: int, extent: Expr) -> Expr:
@@ -445,22 +466,16 @@ FUNCTIONS_OF_ARRAYS: IdentityMap[object, Reader] = IdentityMap(
         (np.tril, lambda self, given: self.triangle(True, given)),
         (np.triu, lambda self, given: self.triangle(False, given)),
         (np.copy, ArrayFunctions.copy),
+        (fresh, ArrayFunctions.fresh),
         (np.array, ArrayFunctions.array),
-        (np.transpose, ArrayFunctions.transpose),
-        (np.swapaxes, ArrayFunctions.swapaxes),
-        (np.flip, ArrayFunctions.flip),
+        (np.asarray, ArrayFunctions.as_array),
+        (np.ascontiguousarray, ArrayFunctions.as_contiguous),
         (np.roll, ArrayFunctions.roll),
-        (np.expand_dims, ArrayFunctions.expand_dims),
-        (np.reshape, ArrayFunctions.reshape),
         (np.concatenate, ArrayFunctions.concatenate),
         (np.hstack, ArrayFunctions.hstack),
         (np.where, ArrayFunctions.where),
-        (np.outer, lambda self, given: self.outer("mul", given)),
+        (np.outer, ArrayFunctions.outer),
+        (np.real, lambda self, given: self.real_part("real", given)),
+        (np.imag, lambda self, given: self.real_part("imag", given)),
     ]
 )
-OUTER_OPERATORS: IdentityMap[object, str] = IdentityMap(
-    [
-        (np.add, "add"), (np.subtract, "sub"), (np.multiply, "mul"), (np.divide, "div"),
-        (np.minimum, "min"), (np.maximum, "max"),
-    ]
-)  # fmt: skip

@@ -21,11 +21,21 @@ from loopwright.frontends.python.procedures.extents import difference
 from loopwright.frontends.python.python_values import PyValue, Value, constant, convert, truth
 from loopwright.frontends.refusal import Refusal
 from loopwright.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64, DType
-from loopwright.ir.expr import COMPARISONS, Binary, Const, Expr, Select, Unary, Var, cast
-from loopwright.ir.procedure import ViewAxis
+from loopwright.ir.expr import COMPARISONS, Binary, Call, Const, Expr, Select, Unary, Var, cast
+from loopwright.ir.procedure import ReduceArray, ViewAxis
 from loopwright.memo import IdentityMap
 
-__all__ = ["Elementwise", "as_number", "converted", "fitted", "plain", "require_fit"]
+__all__ = [
+    "Elementwise",
+    "as_number",
+    "broadcast",
+    "converted",
+    "fitted",
+    "is_elementwise",
+    "plain",
+    "require_fit",
+    "strides_in_box",
+]
 
 Operand: TypeAlias = PyValue | ArrayValue
 
@@ -178,6 +188,16 @@ def result_order(strides: Sequence[Sequence[int]], rank: int) -> tuple[int, ...]
     return () if found == tuple(range(rank)) else found
 
 
+def strides_in_box(build: Building, array: ArrayValue, rank: int) -> list[int]:
+    """The rank of each axis's stride in a box, the fastest axis 1; 0 for a stride of zero."""
+    order = build.order_of(array) or tuple(range(array.rank))
+    own = [array.rank - order.index(axis) for axis in range(array.rank)]
+    if array.view is not None:
+        own = [x if axis.steps else 0 for x, axis in zip(own, array.view.axes, strict=True)]
+    own = [0 if n == Const(1) else x for x, n in zip(own, array.shape, strict=True)]
+    return [0] * (rank - array.rank) + own
+
+
 class Elementwise:
     """Builds elementwise operations."""
 
@@ -191,17 +211,9 @@ class Elementwise:
         found = settled(rule(*map(plain, parts)), "this value")
         if not shape:
             return found
-        found_order = result_order([self._strides(x, len(shape)) for x in arrays], len(shape))
+        strides = [strides_in_box(self._build, x, len(shape)) for x in arrays]
+        found_order = result_order(strides, len(shape))
         return ArrayValue(found.expr, shape, None, found_order)
-
-    def _strides(self, array: ArrayValue, rank: int) -> list[int]:
-        """The rank of each axis's stride in a box, the fastest axis 1; 0 for a stride of zero."""
-        order = self._build.order_of(array) or tuple(range(array.rank))
-        own = [array.rank - order.index(axis) for axis in range(array.rank)]
-        if array.view is not None:
-            own = [x if axis.steps else 0 for x, axis in zip(own, array.view.axes, strict=True)]
-        own = [0 if n == Const(1) else x for x, n in zip(own, array.shape, strict=True)]
-        return [0] * (rank - array.rank) + own
 
     def binary(self, op: str, x: AnyValue, y: AnyValue) -> Operand:
         """`x op y` for an operator of expressions."""
@@ -225,7 +237,7 @@ class Elementwise:
 
     def has(self, function: object) -> bool:
         """Whether a function is one of elements."""
-        return function in _OWN or numpy_functions.is_known(function)
+        return is_elementwise(function)
 
     def call(self, function: object, name: str, args: Sequence[AnyValue]) -> Operand | None:
         """A known function of elements; None: it is no such function."""
@@ -266,8 +278,41 @@ class Elementwise:
                 return require_fit(self._build, x, dtype)
         return x
 
+    def _whole_power(self, x: AnyValue, y: AnyValue) -> Operand | None:
+        """An integer to the power of one that is no constant; negative ones raise in NumPy."""
+        base, exponent = plain(x), plain(y)
+        if isinstance(exponent.expr, Const) or not (
+            base.dtype.is_integer and exponent.dtype.is_integer
+        ):
+            return None
+        dtype, weak = join((base.type, exponent.type))
+        if not dtype.is_integer:
+            return None
+        build, text = self._build, "Integers to negative integer powers are not allowed."
+        if isinstance(y, ArrayValue):
+            cell = build.cell("wrong", BOOL)
+            axes = tuple(range(y.rank))
+            is_wrong = Binary("lt", y.expr, Const(0, y.dtype))
+            build.emit(ReduceArray(cell, "or", is_wrong, y.shape, axes, (axes,)))
+            build.check(Binary("eq", build.load(cell), Const(False, BOOL)), "ValueError", text)
+        elif weak or exponent.dtype == INT64:
+            number = build.index(exponent, "the exponent")
+            if not build.holds(number):
+                if weak:
+                    return None  # a negative one gives a float
+                build.check(number >= 0, "ValueError", text)
+            y = PyValue(number, exponent.weak)
+        elif exponent.dtype.kind == "i":
+            build.check(Binary("ge", exponent.expr, Const(0, exponent.dtype)), "ValueError", text)
+        return self.apply(
+            lambda a, b: PyValue(Binary("pow", convert(a, dtype), convert(b, dtype)), weak), x, y
+        )
+
     def _power(self, x: AnyValue, y: AnyValue) -> Operand | None:
-        """The powers that NumPy computes by other operations."""
+        """The powers that NumPy computes by other operations, and those of integers."""
+        whole = self._whole_power(x, y)
+        if whole is not None:
+            return whole
         if not isinstance(x, ArrayValue) or not isinstance(y, PyValue):
             return None
         if x.dtype == BOOL and y.weak and y.expr == Const(2):
@@ -353,14 +398,22 @@ def _magnitude(x: PyValue) -> tuple[Expr, Expr]:
     return Unary("abs", expr), Const(math.inf, expr.dtype)
 
 
-def _clip(x: PyValue, low: PyValue, high: PyValue) -> Value:
-    return binary("min", binary("max", x, low), high)
+def _beside_nan(op: str, x: PyValue, y: PyValue) -> Value:
+    """The extreme of two numbers; of a number and NaN the number."""
+    found = settled(binary(op, x, y))
+    dtype = found.dtype
+    if not dtype.is_float:
+        return PyValue(found.expr)
+    one, other = convert(x, dtype), convert(y, dtype)
+    found_expr = Select(Binary("ne", other, other), one, found.expr)
+    return PyValue(Select(Binary("ne", one, one), other, found_expr))
 
 
-def _round(x: PyValue) -> Value:
-    if x.dtype.is_integer:
-        return x
-    return numpy_functions.call(np.rint, "np.round", [x])
+def _signbit(x: PyValue) -> PyValue:
+    """Whether a number is negative, -0.0 too."""
+    expr = x.expr if x.dtype.is_float else cast(x.expr, FLOAT64)
+    one = Call("copysign", (Const(1.0, expr.dtype), expr))
+    return PyValue(Binary("lt", one, Const(0.0, expr.dtype)))
 
 
 def _invert(x: PyValue) -> Value:
@@ -404,9 +457,10 @@ def _rows() -> dict[object, tuple[int, Callable[..., Value]]]:
         np.isinf: (1, lambda x: PyValue(Binary("eq", *_magnitude(x)))),
         np.isfinite: (1, lambda x: PyValue(Binary("lt", *_magnitude(x)))),
         np.sign: (1, _sign),
-        np.round: (1, _round),
-        np.around: (1, _round),
-        np.clip: (3, _clip),
+        np.fix: (1, lambda x: numpy_functions.call(np.trunc, "np.fix", [x])),
+        np.fmax: (2, lambda x, y: _beside_nan("max", x, y)),
+        np.fmin: (2, lambda x, y: _beside_nan("min", x, y)),
+        np.signbit: (1, _signbit),
         np.left_shift: (2, lambda x, y: _shift("shl", x, y)),
         np.right_shift: (2, lambda x, y: _shift("shr", x, y)),
     }
@@ -420,5 +474,12 @@ def _rows() -> dict[object, tuple[int, Callable[..., Value]]]:
 
 
 _OWN: IdentityMap[object, tuple[int, Callable[..., Value]]] = IdentityMap(_rows().items())
+
+
+def is_elementwise(function: object) -> bool:
+    """Whether a function is one of elements."""
+    return function in _OWN or numpy_functions.is_known(function)
+
+
 _NUMBER_FUNCTIONS = (min, max, bool, int, float, complex, builtins.pow)
 _OF_NUMBERS = frozenset((*_NUMBER_FUNCTIONS, *(f for f in vars(math).values() if callable(f))))

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
+from dataclasses import replace
+from functools import reduce
 
 import numpy as np
 
 from loopwright.frontends.python.merged_types import join
-from loopwright.frontends.python.procedures.abstract_values import AnyValue, ArrayValue, one_step
+from loopwright.frontends.python.procedures.abstract_values import (
+    AnyValue,
+    ArrayValue,
+    StaticValue,
+    one_step,
+)
 from loopwright.frontends.python.procedures.array_operations import (
     Elementwise,
     Operand,
     converted,
+    fitted,
+    plain,
 )
 from loopwright.frontends.python.procedures.building import Building
 from loopwright.frontends.python.procedures.call_arguments import (
@@ -23,14 +33,26 @@ from loopwright.frontends.python.procedures.call_arguments import (
 )
 from loopwright.frontends.python.python_values import PyValue, constant, truth
 from loopwright.frontends.refusal import Refusal
-from loopwright.ir.dtypes import BOOL, DTYPES, FLOAT64, INT64, DType
+from loopwright.ir.dtypes import BOOL, DTYPES, FLOAT32, FLOAT64, INT64, DType
 from loopwright.ir.expr import Binary, Cast, Const, Expr
-from loopwright.ir.procedure import MultiplyMatrices, ReduceArray, ViewAxis
+from loopwright.ir.procedure import Choose, ComputeArray, MultiplyMatrices, ReduceArray, ViewAxis
+from loopwright.lazy_dataclass import dataclass
 from loopwright.memo import IdentityMap
 
 __all__ = ["REDUCTIONS", "Reductions"]
 
+_NEUTRAL: dict[str, bool | int] = {"add": 0, "mul": 1, "and": True, "or": False}
 _CONVERTED_AT_ONCE = 8192  # elements of NumPy's buffers
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """How an array is reduced."""
+
+    axis: AnyValue | None
+    keepdims: bool
+    initial: AnyValue | None = None  # what is reduced with the elements
+    where: ArrayValue | None = None  # the elements that count
 
 
 class Reductions:
@@ -47,84 +69,152 @@ class Reductions:
     # -- reductions -------------------------------------------------------------------------------
 
     def sum(self, given: CallArguments) -> AnyValue:
-        array, axis, dtype, keepdims = self._bound(given)
-        return self._added("add", array, axis, keepdims, dtype_argument(dtype, _wide(array.dtype)))
+        return self._total("add", given)
 
     def prod(self, given: CallArguments) -> AnyValue:
-        array, axis, dtype, keepdims = self._bound(given)
-        return self._added("mul", array, axis, keepdims, dtype_argument(dtype, _wide(array.dtype)))
+        return self._total("mul", given)
+
+    def _total(self, op: str, given: CallArguments) -> AnyValue:
+        array, options, dtype = self._bound(given)
+        kind = dtype_argument(dtype, _wide(array.dtype))
+        return self._reduced(op, array, options, kind)
 
     def mean(self, given: CallArguments) -> AnyValue:
-        array, axis, dtype, keepdims = self._bound(given)
-        return self._mean(array, axis, keepdims, dtype_argument(dtype, _mean_type(array.dtype)))
+        array, options, dtype = self._bound(given)
+        kind = dtype_argument(dtype, _mean_type(array.dtype))
+        if array.dtype.name == "float16" and kind.name == "float16":
+            return converted(self._mean(array, options, FLOAT32), kind)
+        return self._mean(array, options, kind)
 
-    def _mean(
-        self, array: ArrayValue, axis: AnyValue | None, keepdims: bool, dtype: DType
+    def _mean(self, array: ArrayValue, options: _Options, dtype: DType) -> Operand:
+        total = self._reduced("add", array, options, dtype)
+        return self._elementwise.binary("div", total, self._count(array, options, dtype))
+
+    def _count(
+        self, array: ArrayValue, options: _Options, dtype: DType, ddof: AnyValue | None = None
     ) -> Operand:
-        if array.dtype.name == "float16":
-            raise Refusal("LW185", "a mean of float16 is not compiled yet", hint="astype(float)")
-        total = self._added("add", array, axis, keepdims, dtype)
-        return self._elementwise.binary("div", total, self._count(array, axis, dtype))
-
-    def _count(self, array: ArrayValue, axis: AnyValue | None, dtype: DType) -> PyValue:
         """The number of elements that a reduction takes, as NumPy divides by it."""
-        count: Expr = Const(1)
-        for k in axes_of(axis, array.rank):
-            count = count * array.shape[k]
+        if options.where is not None:
+            tested = ArrayValue(Cast(options.where.expr, INT64), array.shape)
+            plain = replace(options, where=None, initial=None)
+            count: Operand = self._reduced("add", tested, plain, INT64)
+        else:
+            number: Expr = Const(1)
+            for k in axes_of(options.axis, array.rank):
+                number = number * array.shape[k]
+            count = PyValue(number)
+        if ddof is not None:
+            count = self._elementwise.binary("sub", count, ddof)
+            count = self._elementwise.binary("max", count, constant(0))
         kind = dtype.real
-        if isinstance(count, Const):
-            return PyValue(Const(float(count.value.real), kind))
-        return PyValue(Cast(count, kind))
+        if isinstance(count, PyValue) and isinstance(count.expr, Const):
+            return PyValue(Const(float(count.expr.value.real), kind))
+        return converted(count, kind)
 
     def std(self, given: CallArguments) -> AnyValue:
         return self._elementwise.call(np.sqrt, "np.sqrt", [self.var(given)]) or constant(0)
 
     def var(self, given: CallArguments) -> Operand:
-        array, axis, dtype, keepdims = self._bound(given)
+        keywords = dict(given.keywords)
+        ddof = keywords.pop("ddof", None)
+        array, options, dtype = self._bound(CallArguments(given.name, given.args, keywords))
         kind = dtype_argument(dtype, _mean_type(array.dtype))
         if array.dtype.name == "float16" or array.dtype.is_complex:
             raise Refusal("LW185", f"a variance of {array.dtype} is not compiled yet")
         array = self._build.store(array)
-        mean = self._mean(array, axis, True, kind)
+        mean = self._mean(array, replace(options, keepdims=True), kind)
         if isinstance(mean, ArrayValue):
             mean = self._build.store(mean, "mean")
         rest = self._elementwise.binary("sub", array, mean)
         square = self._elementwise.binary("mul", rest, rest)
         assert isinstance(square, ArrayValue)
-        total = self._added("add", square, axis, keepdims, kind)
-        return self._elementwise.binary("div", total, self._count(array, axis, kind))
+        total = self._reduced("add", square, options, kind)
+        return self._elementwise.binary("div", total, self._count(array, options, kind, ddof))
 
     def extreme(self, op: str, given: CallArguments) -> AnyValue:
-        array, axis, keep = given.bound("a", "axis", "keepdims", needed=1)
-        held = array_argument(array, given.name)
-        if held.dtype.is_complex:
+        array, options, _ = self._bound(given)
+        if array.dtype.is_complex:
             raise Refusal("LW103", f"'{given.name}' is not compiled for complex numbers")
-        for k in axes_of(axis, held.rank):
-            text = "zero-size array to reduction operation which has no identity"
-            self._build.require(held.shape[k] - 1, "ValueError", text, ())
-        word = op if held.dtype != BOOL else {"min": "and", "max": "or"}[op]
-        return self._added(word, held, axis, _flag(keep), held.dtype)
+        if options.initial is None:
+            if options.where is not None:
+                raise Refusal("LW124", f"'{given.name}' with where= takes initial=")
+            for k in axes_of(options.axis, array.rank):
+                text = "zero-size array to reduction operation which has no identity"
+                self._build.require(array.shape[k] - 1, "ValueError", text, ())
+        word = op if array.dtype != BOOL else {"min": "and", "max": "or"}[op]
+        return self._reduced(word, array, options, array.dtype)
 
     def logical(self, op: str, given: CallArguments) -> AnyValue:
-        array, axis, keep = given.bound("a", "axis", "keepdims", needed=1)
-        held = array_argument(array, given.name)
-        tested = ArrayValue(truth(PyValue(held.expr)), held.shape, None, self._order(held))
-        return self._added(op, tested, axis, _flag(keep), BOOL)
+        array, options, _ = self._bound(given)
+        tested = ArrayValue(truth(PyValue(array.expr)), array.shape, None, self._order(array))
+        return self._reduced(op, tested, options, BOOL)
 
     def count_nonzero(self, given: CallArguments) -> AnyValue:
-        array, axis, keep = given.bound("a", "axis", "keepdims", needed=1)
-        held = array_argument(array, given.name)
-        tested = ArrayValue(Cast(truth(PyValue(held.expr)), INT64), held.shape)
-        return self._added("add", tested, axis, _flag(keep), INT64)
+        array, options, _ = self._bound(given)
+        tested = ArrayValue(Cast(truth(PyValue(array.expr)), INT64), array.shape)
+        return self._reduced("add", tested, options, INT64)
 
     def _order(self, array: ArrayValue) -> tuple[int, ...]:
         return self._build.order_of(array)
 
-    def _bound(
-        self, given: CallArguments
-    ) -> tuple[ArrayValue, AnyValue | None, AnyValue | None, bool]:
-        array, axis, dtype, keep = given.bound("a", "axis", "dtype", "keepdims", needed=1)
-        return array_argument(array, given.name), axis, dtype, _flag(keep)
+    def _bound(self, given: CallArguments) -> tuple[ArrayValue, _Options, AnyValue | None]:
+        """The array, how it is reduced, and dtype=."""
+        names = ("a", "axis", "dtype", "keepdims", "initial", "where")
+        array, axis, dtype, keep, initial, where = given.bound(*names, needed=1)
+        held = array_argument(array, given.name)
+        mask: ArrayValue | None = None
+        if where is not None:
+            test = self._elementwise.apply(lambda x: PyValue(truth(x)), where)
+            mask = test if isinstance(test, ArrayValue) else ArrayValue(plain(test).expr, ())
+            if mask.rank > held.rank:
+                raise Refusal("LW182", "where= has more elements than the array")
+            mask = fitted(self._build, held.shape, mask)
+        if isinstance(initial, StaticValue):
+            raise Refusal("LW124", "initial=None is not compiled")
+        return held, _Options(axis, _flag(keep), initial, mask), dtype
+
+    def _reduced(self, op: str, array: ArrayValue, options: _Options, dtype: DType) -> Operand:
+        """A reduction with initial= and where=."""
+        if options.where is not None:
+            first = options.initial if op in ("min", "max") else constant(_NEUTRAL[op])
+            assert first is not None
+            value = self._elementwise.where(options.where, array, converted(first, array.dtype))  # type: ignore[arg-type]
+            assert isinstance(value, ArrayValue)
+            array = value
+        if options.initial is None:
+            return self._added(op, array, options.axis, options.keepdims, dtype)
+        if op in ("min", "max"):
+            return self._with_first(op, array, options, dtype)
+        found = self._added(op, array, options.axis, options.keepdims, dtype)
+        return self._elementwise.binary(op, options.initial, found)
+
+    def _with_first(self, op: str, array: ArrayValue, options: _Options, dtype: DType) -> Operand:
+        """The extreme of elements, which may be none, and a first value."""
+        assert options.initial is not None
+        first = converted(options.initial, dtype)  # type: ignore[arg-type]
+        axes = axes_of(options.axis, array.rank)
+        size = reduce(operator.mul, (array.shape[k] for k in axes), Const(1))
+        build, kept = self._build, [k for k in range(array.rank) if k not in axes]
+        shape = tuple(array.shape[k] for k in kept)
+        if options.keepdims:
+            shape = tuple(Const(1) if k in axes else x for k, x in enumerate(array.shape))
+        if not shape:
+            cell = build.cell("r", dtype)
+            build.set(cell, plain(first).expr)
+            with build.block() as body:
+                found = self._added(op, array, options.axis, False, dtype)
+                build.set(cell, plain(self._elementwise.binary(op, first, found)).expr)
+            build.emit(Choose(size > 0, tuple(body)))
+            return build.number("r", PyValue(build.load(cell)))
+        target = build.allocate("r", dtype, shape)
+        assert target.view is not None
+        build.emit(ComputeArray(target.view.name, plain(first).expr))
+        with build.block() as body:
+            found = self._added(op, array, options.axis, options.keepdims, dtype)
+            value = plain(self._elementwise.binary(op, first, found)).expr
+            build.emit(ComputeArray(target.view.name, value))
+        build.emit(Choose(size > 0, tuple(body)))
+        return target
 
     def _added(
         self, op: str, array: ArrayValue, axis: AnyValue | None, keepdims: bool, dtype: DType
@@ -195,7 +285,8 @@ class Reductions:
             return self._elementwise.binary("mul", x, y)
         second = array_argument(y, given.name)
         if second.rank > 2:
-            raise Refusal("LW186", "np.dot of more than two dimensions is not compiled yet")
+            hint = "np.tensordot(x, y, (-1, -2)), or x @ y for a product per row"
+            raise Refusal("LW186", "np.dot of more than two dimensions is not compiled", hint=hint)
         return self.product(x, second)
 
     def product(self, x: AnyValue, y: AnyValue) -> Operand:

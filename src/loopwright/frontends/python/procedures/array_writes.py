@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
 import numpy as np
 
 from loopwright.frontends.python.procedures.abstract_values import (
@@ -17,15 +20,25 @@ from loopwright.frontends.python.procedures.array_operations import (
     require_fit,
 )
 from loopwright.frontends.python.procedures.building import Building
+from loopwright.frontends.python.procedures.index_arrays import (
+    ChosenElements,
+    choose_elements,
+    each_index,
+    element_at,
+    has_index_arrays,
+)
 from loopwright.frontends.python.procedures.masks import scatter, solid
 from loopwright.frontends.python.procedures.subscripts import Item, Subscripts, require_mask
 from loopwright.frontends.python.python_values import PyValue, convert
 from loopwright.frontends.refusal import Refusal
-from loopwright.ir.dtypes import FLOAT64, INT32, INT64, DType
+from loopwright.ir.dtypes import BOOL, FLOAT64, INT32, INT64, DType
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Select, cast
-from loopwright.ir.procedure import ArrayRole, ComputeArray, SetElement
+from loopwright.ir.procedure import ComputeArray, SetElement
 
 __all__ = ["ArrayWrites", "wrapped"]
+
+Change = Callable[[ArrayValue], AnyValue]
+Function = Callable[[Sequence[AnyValue]], AnyValue]
 
 
 class ArrayWrites:
@@ -38,15 +51,16 @@ class ArrayWrites:
 
     def item(self, array: ArrayValue, items: list[Item], value: AnyValue) -> None:
         """`array[items] = value`."""
+        self._require_writable(array)
         mask = self.mask(array, items)
         if mask is not None:
             self._masked(array, mask, value)
             return
         index = self._subscripts.element(array, items)
         if index is None:
-            if any(isinstance(item, ArrayValue) for item in items):
-                hint = "a loop over the index array"
-                raise Refusal("LW181", "writing by an index array is not compiled yet", hint=hint)
+            if has_index_arrays(items):
+                self._scatter(choose_elements(self._build, self._subscripts, array, items), value)
+                return
             self.whole(self._subscripts.view(array, items), value)
             return
         assert array.view is not None
@@ -56,6 +70,9 @@ class ArrayWrites:
 
     def element(self, base: str, index: tuple[Expr, ...], value: PyValue, dtype: DType) -> None:
         """`base[index] = value`."""
+        lists = self._build.lists
+        if base in lists and value.type != (dtype, lists[base]):
+            raise Refusal("LW119", f"an element of a list of {dtype} becomes {value}")
         number = self._number(value, dtype)
         self._note(base)
         self._build.emit(SetElement(base, index, number))
@@ -63,12 +80,81 @@ class ArrayWrites:
     def whole(self, target: ArrayValue, value: AnyValue) -> None:
         """`target[...] = value`."""
         assert target.view is not None
+        self._require_writable(target)
         if isinstance(value, ArrayValue):
             value = fitted(self._build, target.shape, self._without_ones(target, value))
         is_single = isinstance(value, PyValue)
         expr = self._number(plain(value), target.dtype, is_single=is_single)
         self._note(target.view.base)
         self._build.emit(ComputeArray(target.view.name, expr))
+
+    # -- index arrays -----------------------------------------------------------------------------
+
+    def chosen(self, array: ArrayValue, items: list[Item], change: Change) -> None:
+        """`array[items] = change(array[items])`, all of it read before anything is written."""
+        chosen = choose_elements(self._build, self._subscripts, array, items)
+        value = change(chosen.value())
+        self._require_cast(plain(value).dtype, array.dtype)
+        self._scatter(chosen, value)
+
+    def _scatter(self, chosen: ChosenElements, value: AnyValue) -> None:
+        """Elements in order: where indices repeat, the last value stays."""
+        array, build = chosen.array, self._build
+        assert array.view is not None
+        value = self._to_be_read(array, chosen.shape, value)
+        single = None if isinstance(value, ArrayValue) else self._number(plain(value), array.dtype)
+        self._note(array.view.base)
+        with each_index(build, chosen.shape) as at:
+            if isinstance(value, ArrayValue):
+                number = PyValue(element_at(value, at))
+                single = self._number(number, array.dtype, is_single=False)
+            assert single is not None
+            build.emit(SetElement(array.view.base, chosen.element(at).index, single))
+
+    def at(
+        self, array: AnyValue, items: list[Item], others: list[AnyValue], function: Function
+    ) -> None:
+        """`ufunc.at(array, items, *others)`: element by element, each reads what is written."""
+        build = self._build
+        if not isinstance(array, ArrayValue) or array.view is None:
+            raise Refusal("LW115", "this is no array in memory", found=str(array))
+        if not has_index_arrays(items):
+            raise Refusal("LW181", "'at' is compiled for arrays of integers")
+        chosen = choose_elements(build, self._subscripts, array, items)
+        held = [self._to_be_read(array, chosen.shape, x) for x in others]
+        self._note(array.view.base)
+        with each_index(build, chosen.shape) as at:
+            place = chosen.element(at)
+            numbers = [PyValue(element_at(x, at)) if isinstance(x, ArrayValue) else x for x in held]
+            found = plain(function([PyValue(place), *numbers]))
+            self._require_cast(found.dtype, array.dtype)
+            number = self._number(found, array.dtype, is_single=False)
+            build.emit(SetElement(array.view.base, place.index, number))
+
+    def _to_be_read(self, array: ArrayValue, shape: tuple[Expr, ...], value: AnyValue) -> AnyValue:
+        """A value that broadcasts to a box, in memory that is not the array's."""
+        if isinstance(value, PyValue):
+            return self._build.number("x", value)
+        if not isinstance(value, ArrayValue):
+            raise Refusal("LW115", "this is neither an array nor a number", found=str(value))
+        box = ArrayValue(value.expr, shape)
+        value = fitted(self._build, shape, self._without_ones(box, value))
+        assert array.view is not None
+        if value.view is not None and value.view.base == array.view.base:
+            return self._build.copy(value)
+        return self._build.store(value)
+
+    def out_where(self, target: AnyValue, value: Operand, where: AnyValue) -> AnyValue:
+        """`out=target, where=where` of an elementwise function."""
+        if not isinstance(target, ArrayValue) or target.view is None:
+            raise Refusal("LW115", "out= is no array", found=str(target))
+        self._require_cast(plain(value).dtype, target.dtype)
+        number = self._number(plain(value), target.dtype, is_single=False)
+        new: Operand = PyValue(number)
+        if isinstance(value, ArrayValue):
+            new = replace(value, expr=number, view=None)
+        self.whole(target, self._elementwise.where(where, new, target))
+        return target
 
     def out(self, target: AnyValue, value: Operand) -> AnyValue:
         """`out=target` of an elementwise function."""
@@ -79,23 +165,26 @@ class ArrayWrites:
 
     def augmented(self, target: ArrayValue, value: Operand) -> None:
         """The value of `target op= ...`, which NumPy casts within one kind."""
-        self._require_kind(target, value)
+        self._require_cast(plain(value).dtype, target.dtype)
         if isinstance(value, ArrayValue) and value.rank > target.rank:
             raise Refusal("LW182", "the result has more dimensions than its target")
         self.whole(target, value)
 
-    def _require_kind(self, target: ArrayValue, value: AnyValue) -> None:
-        """A result that is stored by an update has to be of the same kind."""
-        dtype = plain(value).dtype
-        if not np.can_cast(dtype.numpy, target.dtype.numpy, "same_kind"):
-            text = f"a result of {dtype} cannot be cast to {target.dtype}"
+    def _require_cast(self, dtype: DType, target: DType) -> None:
+        """A result that is cast within one kind."""
+        if not np.can_cast(dtype.numpy, target.numpy, "same_kind"):
+            text = f"a result of {dtype} cannot be cast to {target}"
             raise Refusal("LW191", text, hint="x[...] = x op y converts")
+
+    def _require_writable(self, target: ArrayValue) -> None:
+        assert target.view is not None
+        if target.view.name in self._build.read_only:
+            text = "assignment destination is read-only"
+            self._build.check(Const(False, BOOL), "ValueError", text)
 
     def _note(self, base: str) -> None:
         """Remember that memory is written; numbers of the caller are none."""
-        array = self._build.arrays[base]
-        assert array.role is not ArrayRole.ARGUMENT or array.rank
-        self._build.written.add(base)
+        self._build.note_write(base)
 
     def _without_ones(self, target: ArrayValue, value: ArrayValue) -> ArrayValue:
         """The value without leading axes of extent 1 that the target lacks."""
@@ -148,7 +237,8 @@ class ArrayWrites:
 
     def masked_update(self, array: ArrayValue, mask: ArrayValue, value: AnyValue) -> None:
         """`array[mask] op= ...`, of which `value` is the result; NumPy casts it within one kind."""
-        self._require_kind(array, value.array if isinstance(value, MaskedValue) else value)
+        found = value.array if isinstance(value, MaskedValue) else value
+        self._require_cast(plain(found).dtype, array.dtype)
         self._masked(array, mask, value)
 
     def _masked(self, array: ArrayValue, mask: ArrayValue, value: AnyValue) -> None:

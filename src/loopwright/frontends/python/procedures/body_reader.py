@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+import builtins
+import copy
+from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 from loopwright.diagnostics import Collector
 from loopwright.frontends.constant_folding import negated
@@ -17,36 +20,46 @@ from loopwright.frontends.python.procedures.abstract_values import (
 )
 from loopwright.frontends.python.procedures.array_operations import plain
 from loopwright.frontends.python.procedures.building import Building
+from loopwright.frontends.python.procedures.call_arguments import CallArguments
 from loopwright.frontends.python.procedures.else_clauses import without_else
 from loopwright.frontends.python.procedures.extents import nonnegative_parts
-from loopwright.frontends.python.procedures.iterations import Iterations
+from loopwright.frontends.python.procedures.index_arrays import has_index_arrays
+from loopwright.frontends.python.procedures.iterations import Iterations, is_prange
 from loopwright.frontends.python.procedures.joins import Env, Wider, join_branches
+from loopwright.frontends.python.procedures.local_functions import LocalFunction
 from loopwright.frontends.python.procedures.loop_names import (
     LoopNames,
     bound_names,
+    changed_names,
     exported,
     rebound,
 )
-from loopwright.frontends.python.procedures.value_reader import OPERATORS, ValueReader
-from loopwright.frontends.python.python_grammar import STATEMENTS
+from loopwright.frontends.python.procedures.value_reader import OPERATORS, Unroll, ValueReader
+from loopwright.frontends.python.python_grammar import STATEMENTS, nodes_of_scope
 from loopwright.frontends.python.python_values import PyType, PyValue
 from loopwright.frontends.refusal import Refusal, Reported
 from loopwright.ir.dtypes import BOOL
-from loopwright.ir.expr import Const, Load
+from loopwright.ir.expr import Binary, Const, Load
 from loopwright.ir.procedure import (
+    ArrayRole,
     Choose,
     EndlessLoop,
     LeaveLoop,
     NextIteration,
     ProcedureStmt,
-    ReturnNow,
+    SetElement,
 )
 
-__all__ = ["RETURNED", "BodyReader"]
+__all__ = ["BodyReader"]
 
-RETURNED = "return"  # the name under which a function's environment has its result
 _MOST_PASSES = 8
-_MOST_COPIED = 400
+
+
+class Returns(Protocol):
+    """What takes the values that a function returns."""
+
+    def add(self, value: AnyValue) -> None:
+        """Store a value, and leave the function."""
 
 
 class BodyReader:
@@ -57,17 +70,18 @@ class BodyReader:
         build: Building,
         values: ValueReader,
         faults: Collector,
-        return_early: Callable[[AnyValue], None] | None,
+        returns: Returns,
     ) -> None:
         self._build = build
         self._values = values
         self._faults = faults
-        # Stores the result of a return inside a loop; None: a function that is inlined.
-        self._return_early = return_early
+        self._returns = returns
+        self._outside = build.names.taken()  # names given before the function begins
         self._loops: list[LoopNames] = []
         self._body: Sequence[ast.stmt] = ()  # of the function
+        self._stored: frozenset[str] = frozenset()  # names of which elements are assigned
+        self._unroll: set[int] = set()  # loops over short ranges that are read item by item
         self._without_else: dict[ast.stmt, tuple[ast.stmt, ...]] = {}
-        self._copied = 0  # statements that are read once more, behind branches that may return
         self._types: dict[int, tuple[dict[str, PyType], frozenset[str]]] = {}
 
     @property
@@ -75,41 +89,16 @@ class BodyReader:
         """What each name is where reading is."""
         return self._values.env
 
-    def function(self, body: Sequence[ast.stmt]) -> AnyValue:
-        """Read a whole body; its result."""
+    def function(self, body: Sequence[ast.stmt]) -> None:
+        """Read a whole body."""
         self._body = body
-        if any(map(_returns, body)) and not isinstance(body[-1], ast.Return):
-            body = [*body, ast.copy_location(ast.Return(None), body[-1])]
+        self._stored = _stored_names(body)
         if self.block(body):
-            self.env[RETURNED] = StaticValue(None)
-        return self.env.get(RETURNED, StaticValue(None))
+            self._returns.add(StaticValue(None))
 
     def block(self, body: Sequence[ast.stmt]) -> bool:
         """Read statements; whether control goes on behind them."""
-        for place, stmt in enumerate(body):
-            rest = body[place + 1 :]
-            if isinstance(stmt, ast.If) and not self._loops and _returns(stmt) and rest:
-                longer = self._with_rest(stmt, rest)
-                return longer is not None and self._statement(longer)
-            if not self._statement(stmt):
-                return False
-        return True
-
-    def _with_rest(self, stmt: ast.If, rest: Sequence[ast.stmt]) -> ast.stmt | None:
-        """A condition that holds what stands behind it, in each branch that goes there.
-
-        None where that was reported as too much: a copy is read for every such branch.
-        """
-        sides = [list(side) if _ends(side) else [*side, *rest] for side in (stmt.body, stmt.orelse)]
-        if not any(map(_ends, (stmt.body, stmt.orelse))):
-            before, self._copied = self._copied, self._copied + len(rest)
-            if self._copied > _MOST_COPIED:
-                if before <= _MOST_COPIED:
-                    text = "too many branches return in some cases and go on in others"
-                    hint = "assign the result in the branches, and return it at the end"
-                    self._values.report(Refusal("LW128", text, hint=hint), stmt)
-                return None
-        return ast.copy_location(ast.If(stmt.test, *sides), stmt)
+        return all(map(self._statement, body))
 
     def _statement(self, stmt: ast.stmt) -> bool:
         values, build = self._values, self._build
@@ -140,13 +129,8 @@ class BodyReader:
                 self._augment(stmt)
             case ast.If():
                 return self._if(stmt)
-            case ast.For(orelse=[_, *_]) | ast.While(orelse=[_, *_]):
-                if stmt not in self._without_else:  # read once more where a loop around is
-                    flag = f"else.{len(self._without_else)}"
-                    self._without_else[stmt] = without_else(stmt, flag)
-                return self.block(self._without_else[stmt])
             case ast.For() | ast.While():
-                self._loop(stmt)
+                return self._loop(stmt)
             case ast.Break() | ast.Continue() if self._loops:
                 self._loops[-1].hand_on(self.env)
                 self._build.emit(LeaveLoop() if isinstance(stmt, ast.Break) else NextIteration())
@@ -159,6 +143,16 @@ class BodyReader:
             case ast.Raise(exc=exc, cause=None) if exc is not None:
                 self._raise(exc)
                 return False
+            case ast.FunctionDef(name=name, args=args, decorator_list=decorators):
+                if not all(map(self._is_compiler, decorators)):
+                    raise Refusal("LW121", "a decorated nested function cannot be compiled")
+                values = self._values
+                local = LocalFunction(name, stmt, values, values.defaults(args))
+                self.env[name] = StaticValue(local)
+            case ast.Global(names=names):
+                if set(names) & changed_names(self._body):
+                    word, hint = STATEMENTS[ast.Global]
+                    raise Refusal("LW121", "a global name is assigned", hint=hint)
             case ast.Delete(targets=targets):
                 for target in targets:
                     if not isinstance(target, ast.Name):
@@ -168,6 +162,12 @@ class BodyReader:
                 word, hint = STATEMENTS.get(type(stmt), (type(stmt).__name__, ""))
                 raise Refusal("LW121", f"{word} cannot be compiled", hint=hint)
         return True
+
+    def _is_compiler(self, node: ast.expr) -> bool:
+        """Whether a decorator is `jit` of loopwright or of numba."""
+        function = self._values.static(node.func if isinstance(node, ast.Call) else node)
+        module = str(getattr(function, "__module__", "")).split(".")[0]
+        return module in ("loopwright", "numba")
 
     # -- assignments ------------------------------------------------------------------------------
 
@@ -180,11 +180,34 @@ class BodyReader:
                     self._assign(element, item)
             case ast.Subscript(value=base, slice=at):
                 array = self._array(base)
+                if isinstance(value, TupleValue):
+                    value = self._values.array_like(value)
                 value = self._values.frozen(value) if isinstance(value, PyValue) else value
                 self._values.writes.item(array, self._values.subscripts.items(at), value)
+            case ast.Attribute(value=ast.Name() as base, attr="shape"):
+                self._set_shape(base, value)
             case _:
                 text = "this target of an assignment cannot be compiled"
                 raise Refusal("LW121", text, found=ast.unparse(target))
+
+    def _set_shape(self, node: ast.Name, shape: AnyValue) -> None:
+        """`x.shape = shape` of an array that one name has."""
+        array = self._array(node)
+        assert array.view is not None
+        others = [
+            name
+            for name, value in self.env.items()
+            if isinstance(value, ArrayValue) and value.view is not None
+            if name != node.id and value.view.name == array.view.name
+        ]
+        is_argument = self._build.arrays[array.view.base].role is ArrayRole.ARGUMENT
+        if others or is_argument or not self._values.owns(node.id):
+            text = "an array whose shape is set has several names"
+            raise Refusal("LW189", text, hint=f"{node.id} = {node.id}.reshape(...)")
+        given = CallArguments("x.shape", (array, shape), {})
+        found = self._values.functions.views.reshape(given)
+        assert isinstance(found, ArrayValue)
+        self.env[node.id] = found
 
     def _named(self, name: str, value: AnyValue) -> AnyValue:
         match value:
@@ -195,13 +218,19 @@ class BodyReader:
             case MaskedValue():
                 return self._values.solid(value)
             case TupleValue(items=items):
+                if value.is_list and name in self._stored and items:
+                    return self._values.list_in_memory(value)
                 return TupleValue(tuple(self._named(name, x) for x in items), value.is_list)
         return value
 
     def _unpacked(self, value: AnyValue, count: int) -> list[AnyValue]:
-        if isinstance(value, ArrayValue) and value.rank and isinstance(value.shape[0], Const):
-            held = self._build.store(value)
-            items = [PyValue(Const(k), weak=True) for k in range(int(value.shape[0].value.real))]
+        if isinstance(value, ArrayValue) and value.rank:
+            held, build = self._build.store(value), self._build
+            if not build.equal(value.shape[0], Const(count)):
+                text = f"an array of {{0}} elements is unpacked to {count} names"
+                same = Binary("eq", value.shape[0], Const(count))
+                build.check(same, "ValueError", text, (value.shape[0],))
+            items = [PyValue(Const(k), weak=True) for k in range(count)]
             value = TupleValue(tuple(self._values.subscripts.read(held, [k]) for k in items))
         if not isinstance(value, TupleValue) or len(value.items) != count:
             raise Refusal("LW193", f"this does not unpack to {count} names", found=str(value))
@@ -217,7 +246,7 @@ class BodyReader:
         return found
 
     def _augment(self, stmt: ast.AugAssign) -> None:
-        values, op = self._values, stmt.op
+        values, op, build = self._values, stmt.op, self._build
         if not isinstance(op, ast.MatMult) and type(op) not in OPERATORS:
             raise Refusal("LW121", "this operator cannot be compiled")
         if isinstance(stmt.target, ast.Name):
@@ -240,9 +269,14 @@ class BodyReader:
         if index is not None:
             assert array.view is not None
             base = array.view.base
-            own = PyValue(Load(base, index, array.dtype))
+            own = PyValue(Load(base, index, array.dtype), build.lists.get(base, False))
             other = values.value(stmt.value)
             values.writes.element(base, index, plain(values.operate(op, own, other)), array.dtype)
+            return
+        if has_index_arrays(items) and values.writes.mask(array, items) is None:
+            values.writes.chosen(
+                array, items, lambda old: values.operate(op, old, values.value(stmt.value))
+            )
             return
         view = values.subscripts.read(array, items)
         if isinstance(view, MaskedValue):
@@ -265,7 +299,7 @@ class BodyReader:
         cond = values.condition(stmt.test)
         if isinstance(cond, Const):
             return self.block(stmt.body if cond.value else stmt.orelse)
-        before = dict(self.env)
+        before, visible = dict(self.env), build.names.taken()
         sides: list[tuple[list[ProcedureStmt], Env, bool]] = []
         for holds, inner in ((cond, stmt.body), (negated(cond), stmt.orelse)):
             values.env = dict(before)
@@ -274,11 +308,12 @@ class BodyReader:
                 goes_on = self.block(inner)
             sides.append((body, values.env, goes_on))
         ends = [(body, env) for body, env, goes_on in sides if goes_on]
-        if not ends and not self._loops:  # both return
-            ends = [(body, _result_only(env)) for body, env, _ in sides if RETURNED in env]
         build.span = values.span(stmt)
-        found, cells = join_branches(build, ends, before)
+        found, cells = join_branches(build, ends, before, visible, self._outside)
         build.emit(Choose(cond, *(tuple(body) for body, _, _ in sides)))
+        for holds, (_, _, goes_on) in zip((negated(cond), cond), sides, strict=True):
+            if not goes_on:
+                build.ranges.facts += nonnegative_parts(holds)
         values.env = found
         for name, (cell, weak) in cells.items():
             found[name] = PyValue(build.define(name, build.load(cell)), weak)
@@ -288,13 +323,7 @@ class BodyReader:
         value: AnyValue = StaticValue(None)
         if node is not None:
             value = self._named("result", self._values.value(node))
-        if not self._loops:
-            self.env[RETURNED] = value
-            return False
-        if self._return_early is None:
-            raise Refusal("LW128", "a helper returns inside of a loop", hint="return after it")
-        self._return_early(value)
-        self._build.emit(ReturnNow())
+        self._returns.add(value)
         return False
 
     def _raise(self, node: ast.expr) -> None:
@@ -307,8 +336,82 @@ class BodyReader:
 
     # -- loops ------------------------------------------------------------------------------------
 
-    def _loop(self, stmt: ast.For | ast.While) -> None:
+    def _with_names(self, stmt: ast.For) -> ast.For:
+        """A loop over what calls give as one over names of that."""
+        known = (builtins.range, builtins.enumerate, builtins.zip, builtins.reversed)
+
+        def named(node: ast.expr) -> ast.expr:
+            if not isinstance(node, ast.Call):
+                return node
+            function = self._values.static(node.func)
+            if function is builtins.range or is_prange(function):
+                return node
+            if function in known:
+                call = ast.Call(node.func, [named(arg) for arg in node.args], node.keywords)
+                return ast.copy_location(call, node)
+            name = f"iterated.{node.lineno}.{node.col_offset}"
+            self.env[name] = self._named(name, self._values.value(node))
+            return ast.copy_location(ast.Name(name, ast.Load()), node)
+
+        over = named(stmt.iter)
+        if over is stmt.iter:
+            return stmt
+        found = copy.copy(stmt)
+        found.iter = over
+        return found
+
+    def _static_items(self, stmt: ast.For) -> list[AnyValue] | None:
+        """What a loop runs over that is read item by item: a tuple, or a range where it has to be.
+
+        Ranges are loops; arrays of constant length likewise.
+        """
+        node = stmt.iter
+        function = self._values.static(node.func) if isinstance(node, ast.Call) else None
+        if function is builtins.range and id(stmt) not in self._unroll:
+            return None
+        if isinstance(node, ast.Call) and function not in (
+            builtins.range, builtins.enumerate, builtins.zip, builtins.reversed,
+        ):  # fmt: skip
+            return None
+        parts = node.args if isinstance(node, ast.Call) else [node]
+        if function is not builtins.range and not any(map(self._is_tuple, parts)):
+            return None
+        return self._values.static_items(node)
+
+    def _is_tuple(self, node: ast.expr) -> bool:
+        match node:
+            case ast.Tuple() | ast.List() | ast.ListComp() | ast.GeneratorExp():
+                return True
+            case ast.Call(func=func, args=args):
+                known = (builtins.enumerate, builtins.zip, builtins.reversed)
+                return self._values.static(func) in known and any(map(self._is_tuple, args))
+            case ast.Name() | ast.Subscript() | ast.Attribute():
+                return isinstance(self._values.value(node), TupleValue)
+        return False
+
+    def _unrolled(self, stmt: ast.For, items: list[AnyValue]) -> bool:
+        """A loop over what is known item by item."""
+        if _is_left(stmt):
+            text = "a loop over a tuple is left early"
+            raise Refusal("LW126", text, hint="an array of the numbers, or a condition")
+        for item in items:
+            self._assign(stmt.target, self._values.frozen(item))
+            if not self.block(stmt.body):
+                return False
+        return True
+
+    def _loop(self, stmt: ast.For | ast.While) -> bool:
+        if stmt.orelse:
+            if stmt not in self._without_else:  # kept: types of loops are known by their nodes
+                flag = f"else.{len(self._without_else)}"
+                self._without_else[stmt] = without_else(stmt, flag)
+            return self.block(self._without_else[stmt])
         build = self._build
+        if isinstance(stmt, ast.For):
+            stmt = self._with_names(stmt)
+            items = self._static_items(stmt)
+            if items is not None:
+                return self._unrolled(stmt, items)
         before, count = dict(self.env), len(build.blocks[-1])
         written = set(build.written)
         types, arrays = self._types.get(id(stmt), ({}, frozenset()))
@@ -324,8 +427,16 @@ class BodyReader:
                     raise  # an enclosing loop hands that on
                 types, arrays = {**types, **wider.types}, arrays | wider.arrays
                 self._types[id(stmt)] = types, arrays
+            except Unroll as unroll:
+                del build.blocks[-1][count:]
+                self._values.env = dict(before)
+                build.written = set(written)
+                if unroll.loop is not stmt:
+                    raise
+                self._unroll.add(id(stmt))
+                return self._loop(stmt)
             else:
-                return
+                return True
         raise Refusal("LW119", "types of names in this loop depend on each other")
 
     def _one_loop(
@@ -339,6 +450,8 @@ class BodyReader:
         changing = [*stmt.body, *(ast.copy_location(ast.Assign([t], t), t) for t in target)]
         names = LoopNames(build, self.env, changing, types, arrays)
         self._loops.append(names)
+        if iterations is not None and iterations.is_short():
+            build.short_loops[iterations.variable] = stmt
         try:
             with build.block() as body:
                 names.start(self.env)
@@ -351,6 +464,7 @@ class BodyReader:
                     if not isinstance(cond, Const) or not cond.value:
                         build.emit(Choose(cond, (), (LeaveLoop(),)))
                         build.ranges.facts += nonnegative_parts(cond)
+                targets = dict(self.env), len(body)
                 goes_on = self.block(stmt.body)
                 if goes_on:
                     names.hand_on(self.env)
@@ -363,7 +477,9 @@ class BodyReader:
         if names.is_widened and iterations is not None:
             iterations.run()  # a guard: calls that may not run the loop are left to Python
         exports: Env = {}
-        if iterations is not None and not _is_left(stmt):
+        if iterations is not None and _is_left(stmt):
+            exports = self._last_targets(stmt, iterations, body, *targets)
+        elif iterations is not None:
             unbound = [x for x in bound_names(changing) if x in end and names.keeps(x, end[x])]
             wanted = [x for x in unbound if self._is_read_outside(stmt, x)]
             if wanted and iterations.run():
@@ -373,6 +489,31 @@ class BodyReader:
         names.finish(self.env, before, lambda: iterations is not None and iterations.run())
         for name, value in exports.items():
             self.env[name] = rebound(build, value)
+
+    def _last_targets(
+        self,
+        stmt: ast.For | ast.While,
+        iterations: Iterations,
+        body: list[ProcedureStmt],
+        start: Env,
+        place: int,
+    ) -> Env:
+        """The numbers of the target behind a loop that is left early: stored when they are bound.
+
+        `start` is what names were then, and `place` how many statements came before.
+        """
+        assert isinstance(stmt, ast.For)
+        found: Env = {}
+        for name in bound_names([ast.copy_location(ast.Assign([stmt.target], stmt.target), stmt)]):
+            value = start.get(name)
+            is_new = isinstance(value, PyValue) and name not in bound_names(stmt.body)
+            if not is_new or not self._is_read_outside(stmt, name) or not iterations.run():
+                continue
+            assert isinstance(value, PyValue)
+            cell = self._build.cell(name, value.dtype)
+            body.insert(place, SetElement(cell, (), value.expr))
+            found[name] = PyValue(self._build.load(cell), value.weak)
+        return found
 
     def _is_read_outside(self, stmt: ast.For | ast.While, name: str) -> bool:
         """Whether a name is read in the function, but outside of a loop."""
@@ -389,26 +530,28 @@ class BodyReader:
 
 def _is_left(loop: ast.For | ast.While) -> bool:
     """Whether iterations of a loop may end early."""
-    return any(isinstance(node, ast.Break | ast.Continue) for node in ast.walk(loop))
+    return any(isinstance(node, ast.Break | ast.Continue) for node in _own_nodes(loop.body))
 
 
-def _ends(body: Sequence[ast.stmt]) -> bool:
-    """Whether nothing behind these statements is reached."""
-    match list(body):
-        case [*_, ast.Return() | ast.Raise()]:
-            return True
-        case [*_, ast.If(body=inner, orelse=orelse)]:
-            return _ends(inner) and _ends(orelse)
-    return False
+def _stored_names(body: Sequence[ast.stmt]) -> frozenset[str]:
+    """The names of which statements assign elements."""
+    return frozenset(
+        node.value.id
+        for node in nodes_of_scope(body)
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
+        if isinstance(node.value, ast.Name)
+    )
 
 
-def _returns(stmt: ast.stmt) -> bool:
-    """Whether a statement holds a return."""
-    return any(isinstance(node, ast.Return) for node in ast.walk(stmt))
-
-
-def _result_only(env: Env) -> Env:
-    return {RETURNED: env[RETURNED]}
+def _own_nodes(body: Sequence[ast.stmt]) -> Iterator[ast.AST]:
+    """The nodes of a loop's body that are in no inner loop, and the else clauses of these."""
+    for stmt in body:
+        if isinstance(stmt, ast.For | ast.While):
+            yield from _own_nodes(stmt.orelse)
+        else:
+            yield stmt
+            for part in (getattr(stmt, name, []) for name in ("body", "orelse")):
+                yield from _own_nodes(part)
 
 
 def _constant_text(node: ast.expr) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Literal
 
 from loopwright.diagnostics import Span
 from loopwright.frontends.fresh_names import FreshNames
@@ -25,8 +26,10 @@ from loopwright.ir.procedure import (
     CheckThat,
     ComputeArray,
     DefineName,
+    LeaveBlock,
     ProcedureArray,
     ProcedureStmt,
+    ReturnNow,
     SetElement,
     ViewAxis,
 )
@@ -46,14 +49,29 @@ class Building:
         self.guards: dict[Expr, None] = {}
         self.blocks: list[list[ProcedureStmt]] = [[]]
         self.arrays: dict[str, ProcedureArray] = {}  # all memory, by name
+        # Arrays with room for more than an array has, and the views of them that are that array.
+        self.roomy: dict[str, ArrayView] = {}
+        self.most: dict[str, tuple[Expr, ...]] = {}  # bounds of its extents that entry knows
         self.gapped: set[str] = set()  # arguments with gaps between elements
         self.written: set[str] = set()  # arrays written in place so far
+        self.views: dict[str, ArrayView] = {}  # all that were bound, by name
+        self.claims: dict[Span, str] = {}  # loops that prange says are independent: what is known
+        self.lists: dict[str, bool] = {}  # local arrays that are lists of numbers, weak or not
+        self.read_only: set[str] = set()  # views that NumPy lets nobody write
+        # Arrays, and copies of them where NumPy has views: written, each would show.
+        self.frozen: set[str] = set()
+        # What such copies are in NumPy, by name: views of memory that others have, or their parts.
+        self.views_of_copies: dict[str, ArrayView] = {}
+        self.parts: dict[str, tuple[ArrayValue, Literal["real", "imag"]]] = {}
+        self.short_loops: dict[str, object] = {}  # those over a few numbers, by their variables
+        self.is_certain = True  # whether no statement so far may have left the function or a helper
         self.span: Span | None = None  # of the statement being read
 
     # -- statements -------------------------------------------------------------------------------
 
     def emit(self, stmt: ProcedureStmt) -> None:
         self.blocks[-1].append(stmt)
+        self.is_certain = self.is_certain and not isinstance(stmt, ReturnNow | LeaveBlock)
 
     @contextmanager
     def block(self) -> Iterator[list[ProcedureStmt]]:
@@ -61,9 +79,12 @@ class Building:
         body: list[ProcedureStmt] = []
         self.blocks.append(body)
         count = len(self.ranges.facts)
-        yield body
-        del self.ranges.facts[count:]
-        self.blocks.pop()
+        depth = len(self.blocks)
+        try:
+            yield body
+        finally:
+            del self.ranges.facts[count:]
+            del self.blocks[depth - 1 :]
 
     def define(self, wish: str, value: Expr) -> Expr:
         """A name for a value that memory does not change any more."""
@@ -95,6 +116,20 @@ class Building:
             whole = Const(int(value.expr.value.real))
         return self.define("at", whole) if loads(whole) else normal(whole)
 
+    def freeze(self, *arrays: str) -> None:
+        """Let nothing write arrays, or return them where their memory would be seen."""
+        if self.written & set(arrays):
+            text = "the loop makes one array of two that share memory"
+            raise Refusal("LW192", text, hint="copy one of them")
+        self.frozen.update(arrays)
+
+    def note_write(self, array: str) -> None:
+        """Remember that memory is written."""
+        if array in self.frozen:
+            text = "an array is written that shares its memory with another one that is a copy here"
+            raise Refusal("LW189", text, hint="write a copy: x = np.reshape(a, ...).copy()")
+        self.written.add(array)
+
     # -- memory -----------------------------------------------------------------------------------
 
     def cell(self, wish: str, dtype: DType) -> str:
@@ -119,6 +154,7 @@ class Building:
         most = tuple(map(self._bound, shape))
         array = ProcedureArray(self.names.fresh(wish), dtype, shape, order=order)
         self.arrays[array.name] = array
+        self.most[array.name] = most
         self.emit(AllocateArray(array, most))
         return memory_value(whole_view(array.name, dtype, shape), order)
 
@@ -154,12 +190,20 @@ class Building:
         return tuple(sorted(range(value.rank), key=lambda axis: keys[axis]))
 
     def bind(
-        self, base: str, start: tuple[Expr, ...], axes: tuple[ViewAxis, ...], wish: str
+        self,
+        base: str,
+        start: tuple[Expr, ...],
+        axes: tuple[ViewAxis, ...],
+        wish: str,
+        source: ArrayView | None = None,
     ) -> ArrayValue:
-        """A view of an array."""
+        """A view of an array; where it is a view of `source` it may be written as that may."""
         array = self.arrays[base]
         view = ArrayView(self.names.fresh(wish), base, array.dtype, start, axes)
+        if source is not None and source.name in self.read_only:
+            self.read_only.add(view.name)
         self.emit(BindView(view))
+        self.views[view.name] = view
         return memory_value(view)
 
     # -- conditions -------------------------------------------------------------------------------
@@ -192,7 +236,7 @@ class Building:
     def check(self, cond: Expr, exception: str, text: str, values: tuple[Expr, ...] = ()) -> None:
         """Where a condition is false, end with an exception."""
         assert self.span is not None
-        is_outer = len(self.blocks) == 1
+        is_outer = len(self.blocks) == 1 and self.is_certain
         may_demand = is_outer or (self.variant.trusting and not isinstance(cond, Const))
         if self.is_entry(cond) and may_demand:
             self.demand(cond)  # Python runs such calls, and raises

@@ -136,13 +136,13 @@ def nonnegative_parts(cond: Expr) -> Iterator[Expr]:
             yield from nonnegative_parts(Binary(turned, x, y))
 
 
-def clamped(bound: Expr, extent: Expr, low: int, reach: int) -> Expr:
+def clamped(bound: Expr, extent: Expr, low: Expr, reach: Expr) -> Expr:
     """NumPy's end of a slice: negative bounds count from the end, then clamp to low..extent+reach.
 
     low, reach: 0, 0 of rising slices; -1, -1 of falling ones.
     """
     from_end = Select(bound < 0, bound + extent, bound)
-    return from_end.max(Const(low)).min(extent + reach)
+    return from_end.max(low).min(extent + reach)
 
 
 def always(value: bool) -> Const:

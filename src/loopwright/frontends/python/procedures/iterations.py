@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+from dataclasses import replace
 
 from loopwright.frontends.python.procedures.abstract_values import (
     AnyValue,
@@ -12,13 +13,16 @@ from loopwright.frontends.python.procedures.abstract_values import (
 )
 from loopwright.frontends.python.procedures.building import Building
 from loopwright.frontends.python.procedures.extents import difference, normal
+from loopwright.frontends.python.procedures.independence import judge_claim
 from loopwright.frontends.python.procedures.value_reader import ValueReader
 from loopwright.frontends.python.python_values import PyValue
 from loopwright.frontends.refusal import Refusal
 from loopwright.ir.expr import Binary, Const, Expr, Var
 from loopwright.ir.procedure import ProcedureStmt, RangeLoop
 
-__all__ = ["Iterations"]
+__all__ = ["Iterations", "is_prange"]
+
+_MOST_ITEMS = 64  # of a range that may be read number by number
 
 
 class Iterations:
@@ -33,6 +37,8 @@ class Iterations:
         self._arrays: list[ArrayValue] = []
         self._first: Expr | None = None  # of what enumerate counts
         self._is_range = False
+        self.is_claimed = False  # to be independent
+        self.is_claimed = False  # to be independent
         self.start: Expr = Const(0)
         self.stop: Expr = Const(0)
         self.step: Expr = Const(1)
@@ -41,7 +47,8 @@ class Iterations:
     def _header(self, node: ast.expr) -> None:
         function = self._values.static(node.func) if isinstance(node, ast.Call) else None
         if isinstance(node, ast.Call) and not node.keywords:
-            if function is builtins.range or _is_prange(function):
+            self.is_claimed = is_prange(function)
+            if function is builtins.range or self.is_claimed:
                 self._range(node)
                 return
             if function is builtins.enumerate and len(node.args) in (1, 2):
@@ -51,6 +58,11 @@ class Iterations:
                 )
                 self._first = Const(0) if at is None else at
                 self._over([node.args[0]])
+                return
+            if function is builtins.reversed and len(node.args) == 1:
+                self._over(node.args)
+                (array,) = self._arrays
+                self._arrays = [self._values.functions.views.turned(array)]
                 return
             if function is builtins.zip and node.args:
                 self._over(node.args)
@@ -107,6 +119,17 @@ class Iterations:
             value = TupleValue((PyValue(normal(at + self._first), weak=True), value))
         return [(self._target, value)]
 
+    @property
+    def variable(self) -> str:
+        return self._var
+
+    def is_short(self) -> bool:
+        """Whether this is a range of a few numbers that are known now."""
+        if not self._is_range or not isinstance(self.step, Const):
+            return False
+        gap = difference(self.stop, self.start)
+        return isinstance(gap, Const) and abs(int(gap.value.real)) <= _MOST_ITEMS
+
     def run(self) -> bool:
         """Whether there is at least one iteration: proven, or demanded at entry."""
         match self.step:
@@ -121,14 +144,28 @@ class Iterations:
         return False
 
     def loop(self, body: tuple[ProcedureStmt, ...]) -> RangeLoop:
-        """The loop with its body."""
-        return RangeLoop(self._var, self.start, self.stop, self.step, body)
+        """The loop with its body; refused where its claim is wrong."""
+        loop = RangeLoop(self._var, self.start, self.stop, self.step, body)
+        if not self.is_claimed:
+            return loop
+        build = self._build
+        verdict = judge_claim(loop, build.views, build.arrays)
+        if verdict.conflict:
+            hint = "range, which runs them in order"
+            raise Refusal("LW196", "prange is not independent", verdict.conflict, hint)
+        assert build.span is not None
+        known = "stays in order: " + verdict.reason
+        if verdict.is_proven:
+            known = "is proven to be independent"
+        build.claims[build.span] = f"line {build.span.line}: prange {known}"
+        return replace(loop, is_independent=verdict.is_proven)
 
 
-def _is_prange(function: object) -> bool:
-    """Whether a function is numba's range with a claim; here it is a range."""
+def is_prange(function: object) -> bool:
+    """Whether a function is a range that claims to be independent, numba's or `lw.prange`."""
     module = str(getattr(function, "__module__", "")).split(".")[0]
-    return module == "numba" and getattr(function, "__name__", "") == "prange"
+    is_known = module in ("numba", "loopwright")
+    return is_known and getattr(function, "__name__", "") == "prange"
 
 
 def _number(value: AnyValue) -> PyValue:

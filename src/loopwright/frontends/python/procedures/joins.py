@@ -15,7 +15,8 @@ from loopwright.frontends.python.procedures.abstract_values import (
 from loopwright.frontends.python.procedures.building import Building
 from loopwright.frontends.python.python_values import PyType, PyValue, convert
 from loopwright.frontends.refusal import Refusal
-from loopwright.ir.procedure import ProcedureStmt
+from loopwright.ir.procedure import ComputeArray, ProcedureStmt
+from loopwright.ir.visit import loads, names
 
 __all__ = ["Wider", "join_branches", "same_value", "stored"]
 
@@ -56,19 +57,21 @@ def join_branches(
     build: Building,
     ends: list[tuple[list[ProcedureStmt], Env]],
     before: Mapping[str, AnyValue],
+    visible: frozenset[str],
+    outside: frozenset[str],
 ) -> tuple[Env, dict[str, tuple[str, bool]]]:
     """What names are after branches that go on, and the cells that hold them: name, weak.
 
-    Stores are added to the branches. The caller allocates no cells: they stand before the branch.
+    Stores are added to the branches. The caller allocates no cells: they stand before the branch,
+    where the names `visible` were given; the names `outside`, before the function began.
     """
     if not ends:
         return dict(before), {}
     if len(ends) == 1:
         return dict(ends[0][1]), {}
-    names = dict.fromkeys(name for _, env in ends for name in env)
     found: Env = {}
     cells: dict[str, tuple[str, bool]] = {}
-    for name in names:
+    for name in dict.fromkeys(name for _, env in ends for name in env):
         values = [env.get(name) for _, env in ends]
         if all(same_value(values[0], value) for value in values[1:]):
             assert values[0] is not None
@@ -84,10 +87,50 @@ def join_branches(
             cells[name] = cell, weak
         elif None in values:
             found[name] = Unknown("is assigned in one branch only")
+        elif (joined := _joined_arrays(build, name, ends, visible, outside)) is not None:
+            found[name] = joined
         else:
             reported = any(isinstance(v, Unknown) and not v.why for v in values)
             found[name] = Unknown("" if reported else _SEVERAL)
     return found, cells
+
+
+def _joined_arrays(
+    build: Building,
+    name: str,
+    ends: list[tuple[list[ProcedureStmt], Env]],
+    visible: frozenset[str],
+    outside: frozenset[str],
+) -> ArrayValue | None:
+    """Memory that each branch copies its array to; None where these are not alike."""
+    arrays = [v for _, env in ends if isinstance(v := env[name], ArrayValue) and v.view]
+    first = arrays[0] if arrays else None
+    if first is None or len(arrays) < len(ends) or not first.rank:
+        return None
+    if not all(names(extent) <= visible and not loads(extent) for extent in first.shape):
+        return None
+    order = build.order_of(first)
+    for other in arrays[1:]:
+        is_like = other.dtype == first.dtype and other.rank == first.rank
+        if not is_like or (build.order_of(other) or order) != (order or build.order_of(other)):
+            return None
+        if not all(map(build.equal, other.shape, first.shape)):
+            return None
+    room = build.allocate(name, first.dtype, first.shape, order)
+    assert room.view is not None
+    for (body, env), array in zip(ends, arrays, strict=True):
+        assert array.view is not None
+        base = array.view.base
+        others = (x.view.base for n, x in env.items() if n != name and _is_memory(x))  # type: ignore[union-attr]
+        if base in outside or base in others:
+            # Others have it: that nobody sees while neither is written.
+            build.frozen |= {base, room.view.base}
+        body.append(ComputeArray(room.view.name, array.expr))
+    return room
+
+
+def _is_memory(value: AnyValue) -> bool:
+    return isinstance(value, ArrayValue) and value.view is not None
 
 
 def joined_type(name: str, types: Iterable[PyType]) -> PyType:

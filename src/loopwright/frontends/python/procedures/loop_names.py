@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from loopwright.frontends.python.procedures.abstract_values import AnyValue, ArrayValue, Unknown
 from loopwright.frontends.python.procedures.building import Building
 from loopwright.frontends.python.procedures.joins import Wider, joined_type, same_value, stored
+from loopwright.frontends.python.python_grammar import bound_by, nodes_of_scope
 from loopwright.frontends.python.python_values import PyType, PyValue
 from loopwright.frontends.refusal import Refusal
 from loopwright.ir.procedure import (
@@ -18,30 +19,19 @@ from loopwright.ir.procedure import (
     SetElement,
 )
 
-__all__ = ["LoopNames", "bound_names", "exported", "rebound"]
+__all__ = ["LoopNames", "bound_names", "changed_names", "exported", "rebound"]
 
 
 def bound_names(body: Sequence[ast.stmt]) -> frozenset[str]:
     """Every name that statements bind anew; `x += ...` may change an array in place."""
-    found = set()
-    for stmt in body:
-        augmented = {id(n.target) for n in ast.walk(stmt) if isinstance(n, ast.AugAssign)}
-        found |= {
-            n.id
-            for n in ast.walk(stmt)
-            if isinstance(n, ast.Name)
-            and isinstance(n.ctx, ast.Store | ast.Del)
-            and id(n) not in augmented
-        }
-    return frozenset(found)
+    nodes = list(nodes_of_scope(body))
+    augmented = {id(node.target) for node in nodes if isinstance(node, ast.AugAssign)}
+    return frozenset(bound_by(node) for node in nodes if id(node) not in augmented) - {""}
 
 
 def changed_names(body: Sequence[ast.stmt]) -> frozenset[str]:
     """Every name that statements assign."""
-    nodes = (n for stmt in body for n in ast.walk(stmt))
-    return frozenset(
-        n.id for n in nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)
-    )
+    return frozenset(map(bound_by, nodes_of_scope(body))) - {""}
 
 
 class LoopNames:
@@ -60,6 +50,9 @@ class LoopNames:
         self._cells: dict[str, tuple[str, PyType]] = {}
         self._arrays: dict[str, ArrayValue] = {}
         self._shared: set[str] = set()  # names of arrays that others see too
+        self._before = set(build.arrays)  # memory that there is before the loop
+        self._written, build.written = build.written, set()  # before the loop, and in it
+        self._given: set[str] = set()  # memory of which names go on with copies
         self._kept: set[str] = set()  # names that an iteration may leave as they are
         self._taken: dict[str, set[str]] = {}  # names, and those that go on with their arrays
         changed, bound = changed_names(body), bound_names(body)
@@ -98,8 +91,8 @@ class LoopNames:
         if self.has(name):
             return False
         view = value.view if isinstance(value, ArrayValue) else None
-        replaced = (v.view.base for v in self._arrays.values() if v.view is not None)
-        return view is None or view.base not in replaced
+        replaced = {v.view.base for v in self._arrays.values() if v.view is not None}
+        return view is None or view.base not in replaced | self._given
 
     def start(self, env: dict[str, AnyValue]) -> None:
         """What names are at the start of an iteration; emitted inside the loop."""
@@ -147,12 +140,24 @@ class LoopNames:
                 if not build.equal(x, y):
                     text = f"'{name}' has another shape in the loop"
                     raise Refusal("LW192", text, hint="use another name")
+            assert held.view is not None
+            if self._is_seen(value.view.base, env):
+                build.freeze(value.view.base, held.view.base)
+            self._given.add(value.view.base)
             if value.view.base in bases:
                 self._taken.setdefault(bases[value.view.base], set()).add(name)
             moves.append((held, build.copy(value) if value.view.base in bases else value))
         for held, value in moves:
             assert held.view is not None
             build.emit(ComputeArray(held.view.name, value.expr))
+
+    def _is_seen(self, base: str, env: Mapping[str, AnyValue]) -> bool:
+        """Whether memory that a name goes on with is seen by another name then."""
+        ends = [env.get(name) for name in self._arrays]
+        views = [value.view for value in ends if isinstance(value, ArrayValue)]
+        shared = sum(view is not None and view.base == base for view in views) > 1
+        own = (held.view.base for held in self._arrays.values() if held.view is not None)
+        return shared or (base in self._before and base not in own)
 
     def _is_written(self, name: str) -> bool:
         """Whether the loop may write an array that a name has before it, by any name."""
@@ -175,10 +180,17 @@ class LoopNames:
             assert held.view is not None
             if name not in self._shared:
                 continue
-            if self._is_written(name) or name in self._kept or not runs():
+            if self._is_written(name):
                 text = f"'{name}' is an array that others see, or another one that the loop makes"
                 hint = f"copy into it: {name}[...] = ..."
                 raise Refusal("LW192", text, hint=hint)
+            if name in self._kept or not runs():
+                # It may be the array that it was: that nobody sees while neither is written.
+                known = before[name]
+                assert isinstance(known, ArrayValue)
+                assert known.view is not None
+                build.frozen |= {held.view.base, known.view.base}
+        build.written |= self._written
         env.clear()
         env.update(before)
         for name in self._changed:

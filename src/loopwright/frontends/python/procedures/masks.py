@@ -39,7 +39,9 @@ def _whole_arrays(operands: Sequence[AnyValue]) -> list[AnyValue]:
 
 
 def solid(build: Building, value: AnyValue) -> AnyValue:
-    """The value; elements by a mask as an array of their own."""
+    """The value; elements by a mask as an array of their own, an array of rank 0 as its number."""
+    if isinstance(value, ArrayValue) and not value.rank:
+        return PyValue(value.expr)
     return _compressed(build, value) if isinstance(value, MaskedValue) else value
 
 
@@ -59,7 +61,11 @@ def _compressed(build: Building, value: MaskedValue) -> ArrayValue:
     count = _each_chosen(build, mask, keep)
     if isinstance(count, Var):
         build.ranges.set(count.name, Const(0), most)
-    return build.bind(found.view.base, (Const(0),), (ViewAxis(count, ((0, Const(1)),)),), "chosen")
+    axes = (ViewAxis(count, ((0, Const(1)),)),)
+    chosen = build.bind(found.view.base, (Const(0),), axes, "chosen")
+    assert chosen.view is not None
+    build.roomy[found.view.base] = chosen.view
+    return chosen
 
 
 def scatter(build: Building, array: ArrayValue, mask: ArrayValue, value: ArrayValue) -> None:

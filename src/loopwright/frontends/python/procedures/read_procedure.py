@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import ast
-import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from types import FunctionType
 
-from loopwright.diagnostics import Collector, Diagnostic, SourceError, UsageError
+import numpy as np
+
+from loopwright.diagnostics import (
+    Collector,
+    Diagnostic,
+    LoopwrightError,
+    SourceError,
+    UsageError,
+)
 from loopwright.frontends.fresh_names import FreshNames
-from loopwright.frontends.python.fingerprint import ArgType, Captures, top_level_count
+from loopwright.frontends.python.fingerprint import (
+    ArgType,
+    Captures,
+    NewCapture,
+    argument_types,
+)
 from loopwright.frontends.python.function_source import FunctionSource, read_source
 from loopwright.frontends.python.name_resolution import assigned_names, loop_names
+from loopwright.frontends.python.prelude.prelude_functions import is_of_prelude
 from loopwright.frontends.python.procedures.abstract_values import (
     AnyValue,
     ArrayValue,
-    StaticValue,
-    TupleValue,
     Unknown,
     memory_value,
     whole_view,
@@ -24,12 +35,17 @@ from loopwright.frontends.python.procedures.abstract_values import (
 from loopwright.frontends.python.procedures.body_reader import BodyReader
 from loopwright.frontends.python.procedures.building import Building
 from loopwright.frontends.python.procedures.call_arguments import CallArguments
-from loopwright.frontends.python.procedures.joins import Wider
-from loopwright.frontends.python.procedures.prelude import PRELUDE
+from loopwright.frontends.python.procedures.call_reader import Helper
+from loopwright.frontends.python.procedures.helper_returns import HelperReturns, WiderReturn
+from loopwright.frontends.python.procedures.local_functions import (
+    LocalFunction,
+    bound_parameters,
+    parameters_of,
+)
 from loopwright.frontends.python.procedures.returned_values import ReturnedValues
 from loopwright.frontends.python.procedures.value_reader import ValueReader
 from loopwright.frontends.python.procedures.variant import Variant
-from loopwright.frontends.python.python_values import PyValue, constant
+from loopwright.frontends.python.python_values import PyType, PyValue
 from loopwright.frontends.refusal import Refusal, Reported
 from loopwright.ir.dtypes import BOOL, DTYPES, INT64
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Var
@@ -37,63 +53,71 @@ from loopwright.ir.procedure import ArrayRole, Parameter, Procedure, ProcedureAr
 
 __all__ = ["read_procedure"]
 
-_PRELUDE_FUNCTIONS = frozenset(function for function, _ in PRELUDE.values())
 _MOST_CALLS = 24  # helpers inside of each other
 
 
 def read_procedure(
-    function: FunctionType, types: Sequence[ArgType], variant: Variant | None = None
+    function: FunctionType,
+    types: Sequence[ArgType],
+    variant: Variant | None = None,
+    hidden: Sequence[str] = (),
 ) -> Procedure:
     """The Procedure of a function for types of arguments, one per parameter in order.
 
-    Raises SourceError with every fault found.
+    `hidden` are outer names of arrays, which are parameters behind the others. Raises SourceError
+    with every fault found, and NewCapture at an array from outside that is not among them.
     """
-    return _Reading(function, types, variant or Variant()).procedure()
+    return _Reading(function, types, variant or Variant(), hidden).procedure()
 
 
 class _Reading:
     """One function being read, with the helpers it calls."""
 
-    def __init__(self, function: FunctionType, types: Sequence[ArgType], variant: Variant) -> None:
+    def __init__(
+        self,
+        function: FunctionType,
+        types: Sequence[ArgType],
+        variant: Variant,
+        hidden: Sequence[str],
+    ) -> None:
         self._function = function
+        self._hidden = hidden
+        self._hidden_arrays: dict[str, AnyValue] = {}
+        self._paths: list[tuple[str, Captures]] = []  # where helpers find their outer names
         self._types = types
         self._build = Building(FreshNames(), variant)
         self._faults = Collector()
         self._captures: list[Captures] = []
-        self._calls: list[FunctionType] = []
-        self._names: list[str] = []  # of the helpers being read, as their callers write them
+        self._calls: list[Helper] = []
         self._results = ReturnedValues(self._build)
         self._parameters: list[Parameter] = []
         self._sizes: list[str] = []
         self._helper_captures: dict[str, object] = {}
-        self._places = 0  # arrays and numbers among the arguments so far
 
     def procedure(self) -> Procedure:
         source = read_source(self._function)
-        values, captures = self._reader(self._function, source)
+        captures = Captures(self._function)
+        self._paths.append(("", captures))
+        values = self._reader(source, captures, source.definition.args, source.definition.body)
         self._build.span = source.span(source.definition)
         names = _parameters(source)
-        count = top_level_count(self._types)
+        count = len(self._types) - len(self._hidden)
         if len(names) != count:
             raise UsageError(
                 f"'{source.definition.name}' takes {len(names)} arguments", found=f"{count}"
             )
-        types = iter(self._types)
-        for name in names:
+        for place, (name, given) in enumerate(zip(names, self._types, strict=False)):
             try:
-                values.env[name.arg] = self._given(name.arg, types)
+                values.env[name.arg] = self._argument(place, name.arg, given)
             except Refusal as refusal:
                 values.report(refusal, name)
                 values.env[name.arg] = Unknown("")
-        body = BodyReader(self._build, values, self._faults, self._results.early)
-        result = self._read_body(body, source)
+        for place, path in enumerate(self._hidden, len(names)):
+            self._hidden_arrays[path] = self._argument(place, path, self._types[place])
+        body = source.definition.body
+        BodyReader(self._build, values, self._faults, self._results).function(body)
         self._faults.raise_if_any()
-        try:
-            returned = self._results.final(result)
-        except Refusal as refusal:
-            values.report(refusal, source.definition.body[-1])
-            self._faults.raise_if_any()
-        build = self._build
+        build, returned = self._build, self._results.final()
         statements = self._results.without_results(tuple(build.blocks[0]))
         return Procedure(
             build.names.fresh(source.definition.name),
@@ -104,48 +128,64 @@ class _Reading:
             statements,
             returned,
             self._results.views(),
-            (*captures.items(), *self._helper_captures.items()),
+            self._results.late,
+            tuple(build.claims.values()),
+            tuple((name, _kept(x)) for name, x in self._outer_names(captures)),
         )
 
-    def _read_body(self, body: BodyReader, source: FunctionSource) -> AnyValue:
+    def _outer_names(self, captures: Captures) -> tuple[tuple[str, object], ...]:
+        return (*captures.items(), *self._helper_captures.items())
+
+    def _captured_array(self, captures: Captures, name: str, value: object) -> AnyValue:
+        """An array from outside, as one more argument."""
+        path = next((path for path, own in self._paths if own is captures), None)
         try:
-            return body.function(source.definition.body)
-        except Wider:  # a name of an outer loop, used where no loop can hand it on
-            raise AssertionError("a loop's name leaves the loop") from None
+            argument_types((value,))
+        except LoopwrightError:
+            path = None
+        if path is None:
+            text = f"'{name}' is an array from outside the function"
+            raise Refusal("LW129", text, hint="pass it as an argument")
+        if path + name not in self._hidden_arrays:
+            raise NewCapture(path + name)
+        return self._hidden_arrays[path + name]
+
+    def _path_of(self, function: FunctionType) -> str | None:
+        """How the compiled function finds a helper, whose outer names stand behind that."""
+        for path, captures in self._paths:
+            for name, value in captures.items():
+                if getattr(value, "py_func", value) is function:
+                    return f"{path}{name}."
+        return None
 
     def _reader(
-        self, function: FunctionType, source: FunctionSource
-    ) -> tuple[ValueReader, Captures]:
-        captures = Captures(function)
-        body = source.definition.body
-        args = source.definition.args
-        every = (*args.posonlyargs, *args.args, *args.kwonlyargs)
-        own = assigned_names(body) | loop_names(body) | {arg.arg for arg in every}
-        values = ValueReader(self._build, source, captures, self._faults, own, self._call)
-        return values, captures
+        self,
+        source: FunctionSource,
+        captures: Captures,
+        args: ast.arguments,
+        body: Sequence[ast.stmt],
+        enclosing: ValueReader | None = None,
+    ) -> ValueReader:
+        names = {arg.arg for arg in parameters_of(args)}
+        own = assigned_names(body) | loop_names(body) | names
+        return ValueReader(
+            self._build,
+            source,
+            captures,
+            self._faults,
+            own,
+            self._call,
+            self._captured_array,
+            enclosing,
+        )
 
     # -- arguments --------------------------------------------------------------------------------
-
-    def _given(self, name: str, types: Iterator[ArgType]) -> AnyValue:
-        """The value of a parameter; its type stands next, those of a tuple's items follow."""
-        given = next(types)
-        match given.kind:
-            case "tuple":
-                items = [self._given(f"{name}_{k}", types) for k in range(given.rank)]
-                return TupleValue(tuple(items))
-            case "static":
-                return StaticValue(given.value)
-        self._places += 1
-        return self._argument(self._places - 1, name, given)
 
     def _argument(self, place: int, name: str, given: ArgType) -> AnyValue:
         build = self._build
         unique = build.names.fresh(name)
         dtype = given.element
         if given.kind == "array":
-            if not given.rank:
-                text = f"the argument '{name}' is an array of rank 0"
-                raise Refusal("LW194", text, hint=f"pass {name}[()], a number")
             self._parameters.append(Parameter(unique, "array"))
             return self._array(place, unique, given)
         is_word = dtype == BOOL or (dtype.is_integer and dtype != DTYPES["uint64"])
@@ -187,58 +227,75 @@ class _Reading:
 
     # -- helpers ----------------------------------------------------------------------------------
 
-    def _call(self, function: FunctionType, node: ast.Call, given: CallArguments) -> AnyValue:
-        """The value of a call of a plain function, whose statements are read here."""
-        if function in self._calls or function is self._function:
-            chain = " -> ".join(f.__name__ for f in (*self._calls, function))
+    def _call(self, function: Helper, given: CallArguments) -> AnyValue:
+        """The value of a call of a helper, whose statements are read here."""
+        is_ours = isinstance(function, FunctionType) and is_of_prelude(function)
+        is_open = function in self._calls or function is self._function
+        if is_open and not is_ours:  # the prelude calls itself with arrays of lower rank
+            chain = " -> ".join(_name(f) for f in (*self._calls, function))
             raise Refusal("LW195", "a recursive call cannot be compiled", found=chain)
         if len(self._calls) >= _MOST_CALLS:
             raise Refusal("LW195", "too many helpers call each other")
-        source = read_source(function)
-        values, captures = self._reader(function, source)
-        values.env.update(_bound(function, given))
-        self._calls.append(function)
-        self._names.append(given.name)
-        body = BodyReader(self._build, values, self._faults, None)
+        bound = bound_parameters(function, given)
+        if isinstance(function, LocalFunction):
+            around, args, body = function.values, function.node.args, function.body
+            source, captures = around.source, around.captures
+            values = self._reader(source, captures, args, body, around)
+        else:
+            source, captures = read_source(function), Captures(function)
+            path = "" if is_ours else self._path_of(function)
+            if path is None:
+                text = f"the helper '{given.name}' is no name outside of the function"
+                raise Refusal("LW195", text, hint="call it by the name of its definition")
+            if not is_ours:
+                self._paths.append((path, captures))
+            body = source.definition.body
+            values = self._reader(source, captures, source.definition.args, body)
         count = len(self._faults)
-        result = body.function(source.definition.body)
-        self._calls.pop()
-        self._names.pop()
-        if function in _PRELUDE_FUNCTIONS:  # they read names of ours, which do not change
-            captures = Captures(function)
-        # Names that the helper reads, as the function that is compiled finds them.
-        prefix = ".".join([*self._names, given.name])
-        self._helper_captures |= {f"{prefix}.{name}": v for name, v in captures.items()}
+        self._calls.append(function)
+        try:
+            result = self._inlined(values, body, bound)
+        finally:
+            self._calls.pop()
+        # Names of the prelude are ours and do not change.
+        if isinstance(function, FunctionType) and not is_ours:
+            # Names that the helper reads, as the function that is compiled finds them.
+            self._helper_captures |= {f"{path}{name}": v for name, v in captures.items()}
         if len(self._faults) > count:
+            if is_ours:  # whose text is no concern of the user's
+                first, *_ = self._faults.take_from(count)
+                text = f"'{given.name}' is not compiled for such arguments"
+                raise Refusal("LW124", text, found=first.message)
             raise Reported
-        if isinstance(result, Unknown):
-            raise Refusal("LW195", f"the result of '{given.name}' {result.why}")
         return result
 
+    def _inlined(
+        self, values: ValueReader, body: Sequence[ast.stmt], bound: dict[str, AnyValue]
+    ) -> AnyValue:
+        """The result of statements that are read here, with the values of their parameters."""
+        build = self._build
+        start, written = len(build.blocks[-1]), set(build.written)
+        types: dict[int, PyType] = {}
+        while True:
+            values.env = dict(bound)
+            returns = HelperReturns(build, types)
+            try:
+                BodyReader(build, values, self._faults, returns).function(body)
+            except WiderReturn as wider:
+                types = wider.types
+                del build.blocks[-1][start:]
+                build.written = set(written)
+            else:
+                return returns.result()
 
-def _bound(function: FunctionType, given: CallArguments) -> dict[str, AnyValue]:
-    """The parameters of a helper with the values of a call."""
-    try:
-        bound = inspect.signature(function).bind(*given.args, **given.keywords)
-    except TypeError as error:
-        raise Refusal("LW124", f"'{given.name}': {error}") from None
-    found: dict[str, AnyValue] = {}
-    for name, parameter in inspect.signature(function).parameters.items():
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise Refusal("LW124", f"'{given.name}' takes starred arguments")
-        if name in bound.arguments:
-            found[name] = bound.arguments[name]
-        else:
-            found[name] = _default(parameter.default)
-    return found
+
+def _kept(value: object) -> object:
+    """What calls compare with the value of an outer name; of an array its type."""
+    return argument_types((value,))[0] if isinstance(value, np.ndarray) else value
 
 
-def _default(value: object) -> AnyValue:
-    if isinstance(value, bool | int | float | complex):
-        return constant(value)
-    if isinstance(value, tuple):
-        return TupleValue(tuple(map(_default, value)))
-    return StaticValue(value)
+def _name(function: Helper) -> str:
+    return function.name if isinstance(function, LocalFunction) else function.__name__
 
 
 def _parameters(source: FunctionSource) -> list[ast.arg]:

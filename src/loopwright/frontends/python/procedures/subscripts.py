@@ -11,6 +11,7 @@ from loopwright.frontends.python.procedures.abstract_values import (
     AnyValue,
     ArrayValue,
     MaskedValue,
+    Slice,
     StaticValue,
     TupleValue,
     one_step,
@@ -19,21 +20,11 @@ from loopwright.frontends.python.procedures.building import Building
 from loopwright.frontends.python.procedures.extents import clamped, difference, normal
 from loopwright.frontends.python.python_values import PyValue, constant
 from loopwright.frontends.refusal import Refusal
-from loopwright.ir.dtypes import BOOL, INT64
-from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Select, Var
-from loopwright.ir.procedure import ArrayView, ReduceArray, ViewAxis
-from loopwright.lazy_dataclass import dataclass
+from loopwright.ir.dtypes import BOOL
+from loopwright.ir.expr import Binary, Const, Expr, Load, Select, Var
+from loopwright.ir.procedure import ArrayView, ViewAxis
 
-__all__ = ["Item", "Slice", "Subscripts", "base_index", "is_whole_step", "require_mask"]
-
-
-@dataclass(frozen=True, slots=True)
-class Slice:
-    """`start:stop:step`, None where nothing is written."""
-
-    start: PyValue | None
-    stop: PyValue | None
-    step: PyValue | None
+__all__ = ["Item", "Subscripts", "base_index", "is_whole_step", "require_mask"]
 
 
 Item: TypeAlias = PyValue | Slice | ArrayValue | EllipsisType | None
@@ -43,9 +34,15 @@ _OUTSIDE = "index {0} is out of bounds for axis {1} with size {2}"
 class Subscripts:
     """Reads subscripts and applies them to arrays."""
 
-    def __init__(self, build: Building, value: Callable[[ast.expr], AnyValue]) -> None:
+    def __init__(
+        self,
+        build: Building,
+        value: Callable[[ast.expr], AnyValue],
+        array_of: Callable[[AnyValue], AnyValue],
+    ) -> None:
         self._build = build
         self._value = value
+        self._array_of = array_of  # what NumPy makes of a list
 
     # -- reading ----------------------------------------------------------------------------------
 
@@ -55,10 +52,13 @@ class Subscripts:
             return [self._item(part) for part in node.elts]
         if isinstance(node, ast.Slice):
             return [self._item(node)]
-        found = self._value(node)
-        if isinstance(found, TupleValue) and not found.is_list:
-            return [self._plain(item) for item in found.items]
-        return [self._plain(found)]
+        return self.items_of(self._value(node))
+
+    def items_of(self, value: AnyValue) -> list[Item]:
+        """The parts of a subscript that is a value."""
+        if isinstance(value, TupleValue) and not value.is_list:
+            return [self._plain(item) for item in value.items]
+        return [self._plain(value)]
 
     def _item(self, node: ast.expr) -> Item:
         if isinstance(node, ast.Slice):
@@ -80,11 +80,14 @@ class Subscripts:
         if isinstance(value, StaticValue) and isinstance(value.value, slice):
             ends = value.value.start, value.value.stop, value.value.step
             return Slice(*(None if end is None else constant(end) for end in ends))
-        if isinstance(value, PyValue | ArrayValue):
+        if isinstance(value, ArrayValue) and not value.rank:
+            return PyValue(value.expr)
+        if isinstance(value, PyValue | ArrayValue | Slice):
             return value
-        if isinstance(value, TupleValue) and value.is_list:
-            hint = "np.array([...]) reads elements"
-            raise Refusal("LW110", "a list of indices cannot be compiled yet", hint=hint)
+        if isinstance(value, TupleValue):
+            found = self._array_of(value)
+            if isinstance(found, ArrayValue):
+                return found
         raise Refusal("LW110", "this is no subscript of an array", found=str(value))
 
     # -- applying ---------------------------------------------------------------------------------
@@ -95,17 +98,12 @@ class Subscripts:
             case [ArrayValue() as mask] if mask.dtype == BOOL and mask.rank == array.rank:
                 require_mask(self._build, array, mask)
                 return MaskedValue(array, mask)
-        if any(isinstance(item, ArrayValue) for item in items):
-            return self._gather(self._build.store(array), items)
         index = self.element(array, items)
         if index is not None:
             assert array.view is not None
-            return PyValue(Load(array.view.base, index, array.dtype))
-        found = self.view(self._build.store(array), items)
-        if found.rank == 0:
-            text = "a subscript with '...' that leaves no dimension gives an array of rank 0"
-            raise Refusal("LW110", text, hint="without '...' it is a number")
-        return found
+            weak = self._build.lists.get(array.view.base, False)
+            return PyValue(Load(array.view.base, index, array.dtype), weak)
+        return self.view(self._build.store(array), items)
 
     def element(self, array: ArrayValue, items: Sequence[Item]) -> tuple[Expr, ...] | None:
         """The subscripts of the base for a subscript of all dimensions; None for any other."""
@@ -165,7 +163,7 @@ class Subscripts:
                 axes += [view.axes[next(left)] for _ in range(array.rank - count)]
             elif isinstance(item, Slice):
                 axis = view.axes[next(left)]
-                first, extent, step = self._range(item, axis.extent)
+                first, extent, step = self.range(item, axis.extent)
                 _move(start, axis, first)
                 steps = tuple((d, normal(s * step)) for d, s in axis.steps)
                 axes.append(ViewAxis(extent, steps))
@@ -173,17 +171,17 @@ class Subscripts:
                 number = next(left)
                 assert isinstance(item, PyValue)
                 _move(start, view.axes[number], self.inside(item, array.shape[number], number))
-        return self._build.bind(view.base, tuple(map(normal, start)), tuple(axes), wish)
+        return self._build.bind(view.base, tuple(map(normal, start)), tuple(axes), wish, view)
 
-    def _range(self, item: Slice, extent: Expr) -> tuple[Expr, Expr, Expr]:
+    def range(self, item: Slice, extent: Expr) -> tuple[Expr, Expr, Expr]:
         """First index, number of indices and step of a slice."""
         build = self._build
         step = Const(1) if item.step is None else build.index(item.step, "the step of a slice")
-        if not isinstance(step, Const) and not build.holds(step - 1):
-            hint = "a constant such as 2 or -1, or a variable that is at least 1"
-            raise Refusal("LW105", "the step of a slice may be zero or negative", hint=hint)
         if step == Const(0):
             raise Refusal("LW105", "the step of the slice is zero", hint="a constant such as -1")
+        is_rising = isinstance(step, Const) or build.holds(step - 1)
+        if not is_rising:
+            build.check(Binary("ne", step, Const(0)), "ValueError", "slice step cannot be zero")
         ends = [
             None if x is None else build.index(x, "the bound of a slice")
             for x in (item.start, item.stop)
@@ -197,7 +195,7 @@ class Subscripts:
             first = Const(0) if step.value.real > 0 else normal(extent - 1)
             length = extent if pace == 1 else (extent + pace - 1) // pace
             return first, normal(length), step
-        return self._clamped(ends, extent, step)
+        return self._clamped(ends, extent, step, is_rising)
 
     def _rising(
         self, start: Expr | None, stop: Expr | None, extent: Expr
@@ -224,60 +222,31 @@ class Subscripts:
         return normal(extent + bound) if is_negative else bound
 
     def _clamped(
-        self, ends: Sequence[Expr | None], extent: Expr, step: Expr
+        self, ends: Sequence[Expr | None], extent: Expr, step: Expr, is_known: bool
     ) -> tuple[Expr, Expr, Expr]:
-        """A slice with NumPy's clamps written out."""
-        build, start, stop = self._build, *ends
-        rises = not isinstance(step, Const) or step.value.real > 0
-        pace = step if rises else normal(Const(0) - step)
-        low, reach = (0, 0) if rises else (-1, -1)
-        bounds = (Const(0), extent) if rises else (extent - 1, Const(-1))
+        """A slice with NumPy's clamps written out; `is_known`: the sign of the step is."""
+        build, (start, stop) = self._build, ends
+        rises: Expr = Const(not isinstance(step, Const) or step.value.real > 0, BOOL)
+        if not is_known:
+            rises = step > 0
+
+        def either(x: Expr, y: Expr) -> Expr:
+            if isinstance(rises, Const):
+                return x if rises.value else y
+            return Select(rises, x, y)
+
+        pace = either(step, normal(Const(0) - step))
+        low, reach = either(Const(0), Const(-1)), either(Const(0), Const(-1))
+        bounds = either(Const(0), extent - 1), either(extent, Const(-1))
         first = bounds[0] if start is None else clamped(start, extent, low, reach)
         last = bounds[1] if stop is None else clamped(stop, extent, low, reach)
         first = build.fixed("first", normal(first))
-        gap = last - first if rises else first - last
+        gap = either(last - first, first - last)
         length = build.fixed("length", ((gap + (pace - 1)) // pace).max(Const(0)))
         if isinstance(length, Var):
             build.ranges.set(length.name, Const(0), extent)
         is_empty = Binary("eq", length, Const(0))
         return build.fixed("first", Select(is_empty, Const(0), first)), length, step
-
-    # -- indices that are data ------------------------------------------------------------------
-
-    def _gather(self, array: ArrayValue, items: Sequence[Item]) -> ArrayValue:
-        """`a[idx]` of one-dimensional arrays, and `a[i, j]` with an index array per dimension."""
-        indices = [item for item in items if isinstance(item, ArrayValue)]
-        shapes = {index.shape for index in indices}
-        if len(indices) != len(items) or len(items) != array.rank or len(shapes) != 1:
-            hint = "an array of integers for each dimension, all of one shape"
-            raise Refusal("LW181", "this index array cannot be compiled yet", hint=hint)
-        if any(not index.dtype.is_integer for index in indices):
-            raise Refusal(
-                "LW181",
-                "a mask that selects elements cannot be compiled yet",
-                hint="np.where(mask, x, y), or a loop with a condition",
-            )
-        assert array.view is not None
-        entries = []
-        for axis, (index, extent) in enumerate(zip(indices, array.shape, strict=True)):
-            held = self._build.store(index, "idx")
-            self._check_all(held, extent, axis)
-            at = held.expr if held.dtype == INT64 else Cast(held.expr, INT64)
-            entries.append(Select(at < 0, at + extent, at))
-        element = Load(array.view.base, base_index(array.view, entries), array.dtype)
-        return ArrayValue(element, indices[0].shape)
-
-    def _check_all(self, index: ArrayValue, extent: Expr, axis: int) -> None:
-        """Raise where some entry of an index array lies outside."""
-        build = self._build
-        at = index.expr if index.dtype == INT64 else Cast(index.expr, INT64)
-        is_wrong = Binary("or", at < Const(0) - extent, at >= extent)
-        cell = build.cell("wrong", BOOL)
-        axes = tuple(range(index.rank))
-        build.emit(ReduceArray(cell, "or", is_wrong, index.shape, axes, (axes,)))
-        cond = Binary("eq", build.load(cell), Const(False, BOOL))
-        text = "an index is out of bounds for axis {0} with size {1}"
-        build.check(cond, "IndexError", text, (Const(axis), extent))
 
 
 def base_index(view: ArrayView, index: Sequence[Expr]) -> tuple[Expr, ...]:

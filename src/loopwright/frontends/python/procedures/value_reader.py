@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Callable
-from types import FunctionType, ModuleType
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -23,25 +24,24 @@ from loopwright.frontends.python.procedures.abstract_values import (
     TupleValue,
     Unknown,
 )
-from loopwright.frontends.python.procedures.array_functions import (
-    FUNCTIONS_OF_ARRAYS,
-    OUTER_OPERATORS,
-    ArrayFunctions,
-)
+from loopwright.frontends.python.procedures.array_functions import ArrayFunctions
 from loopwright.frontends.python.procedures.array_operations import (
     Elementwise,
     as_number,
     plain,
 )
-from loopwright.frontends.python.procedures.array_reductions import REDUCTIONS, Reductions
+from loopwright.frontends.python.procedures.array_reductions import Reductions
 from loopwright.frontends.python.procedures.array_writes import ArrayWrites
 from loopwright.frontends.python.procedures.building import Building
 from loopwright.frontends.python.procedures.call_arguments import CallArguments, static_integer
+from loopwright.frontends.python.procedures.call_reader import CallReader, HelperCall, is_helper
 from loopwright.frontends.python.procedures.extents import nonnegative_parts
+from loopwright.frontends.python.procedures.index_arrays import choose_elements, has_index_arrays
 from loopwright.frontends.python.procedures.joins import Wider
+from loopwright.frontends.python.procedures.local_functions import LocalFunction, default_value
 from loopwright.frontends.python.procedures.masks import masked, solid
-from loopwright.frontends.python.procedures.prelude import PRELUDE
-from loopwright.frontends.python.procedures.subscripts import Subscripts
+from loopwright.frontends.python.procedures.static_functions import static_attribute
+from loopwright.frontends.python.procedures.subscripts import Item, Subscripts
 from loopwright.frontends.python.python_grammar import BINARY, COMPARE, EXPRESSIONS, UNARY
 from loopwright.frontends.python.python_values import (
     PyValue,
@@ -54,20 +54,24 @@ from loopwright.frontends.refusal import Refusal, Reported, did_you_mean
 from loopwright.ir.dtypes import BOOL, DTYPES
 from loopwright.ir.expr import Const, Expr
 from loopwright.ir.procedure import Choose, ProcedureStmt
-from loopwright.ir.visit import loads
+from loopwright.ir.visit import loads, names
 
-__all__ = ["OPERATORS", "ValueReader"]
+__all__ = ["OPERATORS", "Unroll", "ValueReader"]
 
 OPERATORS = {**BINARY, ast.LShift: "shl", ast.RShift: "shr"}
-_METHODS = {
-    "sum": np.sum, "prod": np.prod, "mean": np.mean, "std": np.std, "var": np.var,
-    "min": np.min, "max": np.max, "all": np.all, "any": np.any, "dot": np.dot,
-    "round": np.round, "transpose": np.transpose, "reshape": np.reshape, "swapaxes": np.swapaxes,
-    "argmin": np.argmin, "argmax": np.argmax, "cumsum": np.cumsum, "trace": np.trace,
-    "cumprod": np.cumprod, "conj": np.conjugate, "conjugate": np.conjugate,
-}  # fmt: skip
-# Calls a plain function of Python with values: (function, name, arguments) -> result.
-CallHelper = Callable[[FunctionType, ast.Call, CallArguments], AnyValue]
+_MOST_ITEMS = 64  # of lists that are made or run over one item at a time
+
+
+# The array that an outer name of a function has: (captures, name, array) -> value.
+CapturedArray = Callable[[Captures, str, Any], AnyValue]
+
+
+class Unroll(Exception):  # noqa: N818, a loop has to be read again
+    """A loop over a short range has to be read number by number."""
+
+    def __init__(self, loop: object) -> None:
+        super().__init__(loop)
+        self.loop = loop
 
 
 class ValueReader:
@@ -80,26 +84,31 @@ class ValueReader:
         captures: Captures,
         faults: Collector,
         own: frozenset[str],
-        call_helper: CallHelper,
+        call_helper: HelperCall,
+        captured_array: CapturedArray,
+        enclosing: ValueReader | None = None,
     ) -> None:
         self.build = build
         self.env: dict[str, AnyValue] = {}
         self.elementwise = Elementwise(build)
-        self.subscripts = Subscripts(build, self.value)
+        self.subscripts = Subscripts(build, self.value, self.array_like)
         self.writes = ArrayWrites(build, self.elementwise, self.subscripts)
         self.functions = ArrayFunctions(build, self.elementwise)
         self.reductions = Reductions(build, self.elementwise)
-        self._source = source
-        self._captures = captures
+
+        self.calls = CallReader(self, call_helper)
+        self.source = source
+        self.captures = captures
+        self._captured_array = captured_array
+        self._enclosing = enclosing  # of the function around this one
         self._faults = faults
         self._own = own  # names that are local to the function
-        self._call_helper = call_helper
 
     # -- entry points -----------------------------------------------------------------------------
 
     def value(self, node: ast.expr) -> AnyValue:
         """The value of an expression; a refusal is reported where it arises."""
-        outer, self.build.span = self.build.span, self._source.span(node)
+        outer, self.build.span = self.build.span, self.source.span(node)
         try:
             return self._read(node)
         except Refusal as refusal:
@@ -120,11 +129,11 @@ class ValueReader:
 
     def span(self, node: ast.stmt | ast.expr) -> Span:
         """Where a node stands."""
-        return self._source.span(node)
+        return self.source.span(node)
 
     def report(self, refusal: Refusal, node: ast.stmt | ast.expr | ast.arg | ast.keyword) -> None:
         """Report a refusal at `node`."""
-        span = self._source.span(node)
+        span = self.source.span(node)
         found = Diagnostic(span, refusal.message, refusal.code, refusal.found, refusal.hint)
         self._faults.add(found)
 
@@ -148,7 +157,10 @@ class ValueReader:
             if not isinstance(inner, ast.Call):
                 continue
             function = self.static(inner.func)
-            if isinstance(function, FunctionType) and not _is_numpy(function):
+            if is_helper(getattr(function, "py_func", function)):
+                return True
+            is_method = function is MISSING and isinstance(inner.func, ast.Attribute)
+            if is_method and inner.func.attr in ("at", "fill"):  # type: ignore[attr-defined]
                 return True
             if isinstance(function, np.ufunc) and len(inner.args) > function.nin:
                 return True
@@ -207,7 +219,7 @@ class ValueReader:
             case ast.Name():
                 return self._name(node)
             case ast.Tuple(elts=elts) | ast.List(elts=elts):
-                return TupleValue(tuple(self.values(*elts)), isinstance(node, ast.List))
+                return TupleValue(tuple(self._displayed(elts)), isinstance(node, ast.List))
             case ast.BinOp(left=left, op=op, right=right):
                 return self.operate(op, *self.values(left, right))
             case ast.UnaryOp(op=ast.Not()) | ast.BoolOp():
@@ -224,10 +236,102 @@ class ValueReader:
                 return self._subscript(node)
             case ast.Attribute():
                 return self._attribute(node)
+            case ast.Lambda(args=args):
+                return StaticValue(LocalFunction("a lambda", node, self, self.defaults(args)))
+            case ast.ListComp() | ast.GeneratorExp():
+                return TupleValue(tuple(self._comprehension(node, node.generators)), is_list=True)
             case ast.Call():
-                return self._call(node)
+                return self.calls.read(node)
         word = EXPRESSIONS.get(type(node), type(node).__name__)
         raise Refusal("LW122", f"{word} cannot be compiled")
+
+    def _displayed(self, elts: list[ast.expr]) -> Iterator[AnyValue]:
+        """The items of a tuple or list that is written down."""
+        plain = [x.value if isinstance(x, ast.Starred) else x for x in elts]
+        for node, value in zip(elts, self.values(*plain), strict=True):
+            if not isinstance(node, ast.Starred):
+                yield value
+            elif isinstance(value, TupleValue):
+                yield from value.items
+            else:
+                raise Refusal("LW122", "this is no tuple", found=str(value))
+
+    def defaults(self, args: ast.arguments) -> dict[str, AnyValue]:
+        """The default values of parameters, as they are where a function is defined."""
+        every = [*args.posonlyargs, *args.args]
+        pairs = list(zip(every[len(every) - len(args.defaults) :], args.defaults, strict=True))
+        pairs += [(x, y) for x, y in zip(args.kwonlyargs, args.kw_defaults, strict=True) if y]
+        return {arg.arg: self.frozen(self.value(default)) for arg, default in pairs}
+
+    def _comprehension(
+        self, node: ast.ListComp | ast.GeneratorExp, generators: list[ast.comprehension]
+    ) -> Iterator[AnyValue]:
+        """The items of a list whose length is known, one after the other."""
+        if not generators:
+            yield self.frozen(self.value(node.elt))
+            return
+        first, *rest = generators
+        items = self.static_items(first.iter)
+        if items is None:
+            hint = "a loop that stores to an array"
+            raise Refusal("LW122", "a list of a length that varies cannot be compiled", hint=hint)
+        for item in items:
+            before, own = dict(self.env), self._own
+            self.bind(first.target, item)
+            tests = [self.condition(test) for test in first.ifs]
+            if not all(isinstance(test, Const) for test in tests):
+                raise Refusal("LW122", "data decide the length of this list")
+            if all(test.value for test in tests if isinstance(test, Const)):
+                yield from self._comprehension(node, rest)
+            self.env, self._own = before, own
+
+    def bind(self, target: ast.expr, value: AnyValue) -> None:
+        """Give names of a comprehension their values."""
+        match target, value:
+            case ast.Name(id=name), _:
+                self.env[name] = value
+            case ast.Tuple(elts=elts), TupleValue(items=items) if len(elts) == len(items):
+                for element, item in zip(elts, items, strict=True):
+                    self.bind(element, item)
+            case _:
+                raise Refusal("LW193", "this does not unpack", found=str(value))
+
+    def static_items(self, node: ast.expr) -> list[AnyValue] | None:
+        """What an expression runs over, item by item; None where that is not a short list."""
+        if isinstance(node, ast.Call):
+            function = self.static(node.func)
+            is_zip = function is builtins.zip and all(x.arg == "strict" for x in node.keywords)
+            known = (builtins.enumerate, builtins.reversed, builtins.range)
+            if (function in known and not node.keywords) or is_zip:
+                return self._items_of_call(function, node.args)
+        value = self.value(node)
+        if isinstance(value, ArrayValue) and value.rank and isinstance(value.shape[0], Const):
+            held, count = self.build.store(value), int(value.shape[0].value.real)
+            if count <= _MOST_ITEMS:
+                places = (PyValue(Const(k), weak=True) for k in range(count))
+                return [self.subscripts.read(held, [k]) for k in places]
+        return list(value.items) if isinstance(value, TupleValue) else None
+
+    def _items_of_call(self, function: object, args: list[ast.expr]) -> list[AnyValue] | None:
+        if function is builtins.range:
+            bounds = [self.value(arg) for arg in args]
+            if not all(isinstance(x, PyValue) and isinstance(x.expr, Const) for x in bounds):
+                return None
+            numbers = range(*(static_integer(x, "a bound") for x in bounds))
+            return [constant(k) for k in numbers] if len(numbers) <= _MOST_ITEMS else None
+        if function is builtins.enumerate:
+            items = self.static_items(args[0])
+            start = static_integer(self.value(args[1]), "the start") if len(args) > 1 else 0
+            if items is None:
+                return None
+            return [TupleValue((constant(k), x)) for k, x in enumerate(items, start)]
+        found = [self.static_items(arg) for arg in args]
+        lists = [items for items in found if items is not None]
+        if len(lists) < len(found):
+            return None
+        if function is builtins.reversed:
+            return lists[0][::-1]
+        return [TupleValue(items) for items in zip(*lists, strict=False)]
 
     def operate(self, op: ast.operator, x: AnyValue, y: AnyValue) -> AnyValue:
         """`x op y` for an operator of Python's syntax."""
@@ -236,6 +340,13 @@ class ValueReader:
         name = OPERATORS.get(type(op))
         if name is None:
             raise Refusal("LW122", f"{EXPRESSIONS[type(op)]} cannot be compiled")
+        if isinstance(x, StaticValue) and isinstance(y, StaticValue) and name == "or":
+            return StaticValue(x.value | y.value)  # type: ignore[operator]
+        if isinstance(x, TupleValue) and isinstance(y, PyValue) and name == "mul":
+            times = static_integer(y, "the number of copies of a list")
+            return TupleValue(x.items * times, x.is_list)
+        if isinstance(x, ArrayValue) or isinstance(y, ArrayValue):
+            x, y = self.array_like(x), self.array_like(y)
         if isinstance(x, TupleValue) and isinstance(y, TupleValue) and name == "add":
             if x.is_list != y.is_list:
                 raise Refusal("LW122", "a list and a tuple are added", found=f"{x} and {y}")
@@ -247,7 +358,33 @@ class ValueReader:
 
     def solid(self, value: AnyValue) -> AnyValue:
         """The value; elements by a mask as an array of their own."""
+        self._require_no_list(value)
         return solid(self.build, value)
+
+    def _require_no_list(self, value: AnyValue) -> None:
+        view = value.view if isinstance(value, ArrayValue) else None
+        if view is not None and view.base in self.build.lists:
+            hint = "np.array makes an array of it"
+            raise Refusal("LW184", "a list that changes is used as a whole", hint=hint)
+
+    def list_in_memory(self, value: TupleValue) -> AnyValue:
+        """A list of numbers of one type whose elements are assigned, as a local array."""
+        types = {x.type for x in value.items if isinstance(x, PyValue)}
+        if len(types) != 1 or not all(isinstance(x, PyValue) for x in value.items):
+            raise Refusal("LW184", "elements of a list of several types are assigned")
+        ((dtype, weak),) = types
+        given = CallArguments("list", (value,), {"dtype": StaticValue(dtype.numpy)})
+        found = self.functions.array(given)
+        assert isinstance(found, ArrayValue)
+        assert found.view is not None
+        self.build.lists[found.view.base] = weak
+        return found
+
+    def array_like(self, value: AnyValue) -> AnyValue:
+        """The value, a list or tuple of numbers as the array that NumPy makes of it."""
+        if not isinstance(value, TupleValue):
+            return value
+        return self.functions.array(CallArguments("np.array", (value,), {}))
 
     def _name(self, node: ast.Name) -> AnyValue:
         found = self.env.get(node.id)
@@ -261,21 +398,29 @@ class ValueReader:
             return found
         if node.id in self._own:
             raise Refusal("LW190", f"'{node.id}' may have no value here")
+        if self._enclosing is not None and self._enclosing.has(node.id):
+            return self._enclosing.value(node)
         return self._captured(node, node.id)
 
+    def owns(self, name: str) -> bool:
+        """Whether a name is local to the function."""
+        return name in self._own
+
+    def has(self, name: str) -> bool:
+        """Whether a name is local to the function or to one around it."""
+        is_own = name in self._own or name in self.env
+        return is_own or (self._enclosing is not None and self._enclosing.has(name))
+
     def _captured(self, node: ast.expr, dotted: str) -> AnyValue:
-        value = self._captures.resolve(dotted)
+        value = self.captures.resolve(dotted)
         if value is MISSING:
             hint = did_you_mean(dotted, sorted(self.env), "pass it as an argument")
             raise Refusal("LW102", f"the name '{dotted}' is not defined", hint=hint)
         if isinstance(value, np.generic) and value.dtype.name in DTYPES:
             return constant(value)
-        if isinstance(value, bool | int | float | complex):
-            return constant(value)
         if isinstance(value, np.ndarray):
-            text = f"'{ast.unparse(node)}' is an array from outside the function"
-            raise Refusal("LW129", text, hint="pass it as an argument")
-        return StaticValue(value)
+            return self._captured_array(self.captures, dotted, value)
+        return default_value(value)
 
     def static(self, node: ast.expr) -> object:
         """The outer object that a dotted name stands for, or MISSING."""
@@ -286,19 +431,30 @@ class ValueReader:
             base = base.value
         if not isinstance(base, ast.Name):
             return MISSING
+        if (
+            self._enclosing is not None
+            and base.id not in self._own
+            and self._enclosing.has(base.id)
+        ):
+            return self._enclosing.static(node)
         if base.id in self._own or base.id in self.env:
             known = self.env.get(base.id)
             is_function = isinstance(known, StaticValue) and not parts
             return known.value if is_function and isinstance(known, StaticValue) else MISSING
-        return self._captures.resolve(".".join([base.id, *parts]))
+        return self.captures.resolve(".".join([base.id, *parts]))
 
     def _compare(self, node: ast.Compare) -> AnyValue:
         values = self.values(node.left, *node.comparators)
         found: AnyValue | None = None
         for op, x, y in zip(node.ops, values, values[1:], strict=False):
-            if isinstance(op, ast.Is | ast.IsNot):
+            one: AnyValue
+            if isinstance(op, ast.In | ast.NotIn):
+                one = self._is_in(x, y)
+                if isinstance(op, ast.NotIn):
+                    one = PyValue(negated(truth(as_number(one, "the test"))), weak=True)
+            elif isinstance(op, ast.Is | ast.IsNot):
                 holds = self._is_same(x, y) is isinstance(op, ast.Is)
-                one: AnyValue = PyValue(Const(holds, BOOL), weak=True)
+                one = PyValue(Const(holds, BOOL), weak=True)
             elif isinstance(x, StaticValue) and isinstance(y, StaticValue):
                 one = PyValue(Const(_compared(op, x.value, y.value), BOOL), weak=True)
             elif type(op) not in COMPARE:
@@ -313,6 +469,22 @@ class ValueReader:
             found = PyValue(logical("and", truth(both[0]), truth(both[1])), weak=True)
         assert found is not None
         return found
+
+    def _is_in(self, x: AnyValue, y: AnyValue) -> AnyValue:
+        """`x in y` of a tuple or list."""
+        if isinstance(x, StaticValue) and isinstance(y, StaticValue) and isinstance(y.value, str):
+            return constant(str(x.value) in y.value)
+        if not isinstance(y, TupleValue):
+            raise Refusal("LW122", "an 'in' test is of tuples only", found=str(y))
+        found: Expr = Const(False, BOOL)
+        for item in y.items:
+            if isinstance(x, StaticValue) or isinstance(item, StaticValue):
+                same = _known(x) == _known(item)
+                found = logical("or", found, Const(same, BOOL))
+                continue
+            one = as_number(self.elementwise.binary("eq", x, item), "an item of the tuple")
+            found = logical("or", found, truth(one))
+        return PyValue(found, weak=True)
 
     def _is_same(self, x: AnyValue, y: AnyValue) -> bool:
         if isinstance(x, StaticValue) and isinstance(y, StaticValue):
@@ -348,7 +520,14 @@ class ValueReader:
     def _subscript(self, node: ast.Subscript) -> AnyValue:
         if self.static(node.value) is np.mgrid:
             return self._grid(node.slice)
-        base = self.solid(self.value(node.value))
+        base = self.value(node.value)
+        held = base.view.base if isinstance(base, ArrayValue) and base.view is not None else ""
+        if held in self.build.lists:
+            assert isinstance(base, ArrayValue)
+            found = self.element(base, self.subscripts.items(node.slice))
+            if isinstance(found, PyValue):
+                return found
+        base = self.solid(base)
         if isinstance(base, TupleValue):
             if isinstance(node.slice, ast.Slice):
                 bounds = [
@@ -365,12 +544,21 @@ class ValueReader:
             return base.items[at]
         if not isinstance(base, ArrayValue):
             raise Refusal("LW115", f"'{ast.unparse(node.value)}' has no elements", found=str(base))
-        return self.subscripts.read(self.build.store(base), self.subscripts.items(node.slice))
+        return self.element(base, self.subscripts.items(node.slice))
+
+    def element(self, base: ArrayValue, items: list[Item]) -> AnyValue:
+        """`base[items]`."""
+        held = self.build.store(base)
+        if has_index_arrays(items) and self.writes.mask(base, items) is None:
+            return choose_elements(self.build, self.subscripts, held, items).value()
+        return self.subscripts.read(held, items)
 
     def _of_list(self, base: TupleValue, index: PyValue) -> AnyValue:
         """An element, by a variable, of a list or tuple of numbers of one type."""
         types = {x.type for x in base.items if isinstance(x, PyValue)}
         if len(types) != 1 or not all(isinstance(x, PyValue) for x in base.items):
+            for name in names(index.expr) & self.build.short_loops.keys():
+                raise Unroll(self.build.short_loops[name])
             raise Refusal("LW184", "a tuple of several types is indexed by a variable")
         given = CallArguments("list", (TupleValue(base.items),), {})
         ((dtype, weak),) = types
@@ -405,6 +593,10 @@ class ValueReader:
             parts = ast.unparse(node)
             return self._captured(node, parts)
         base = self.solid(self.value(node.value))
+        if isinstance(base, StaticValue):
+            known = static_attribute(base.value, node.attr)
+            if known is not None:
+                return known
         if isinstance(base, PyValue) and node.attr in ("real", "imag"):
             return part(node.attr, base)
         if isinstance(base, ArrayValue):
@@ -421,12 +613,9 @@ class ValueReader:
                 case "dtype":
                     return StaticValue(base.dtype.numpy)
                 case "T":
-                    return self.functions.transposed(base)
-                case "real" | "imag" if not base.dtype.is_complex and node.attr == "real":
-                    return base
-                case "real" | "imag" if base.dtype.is_complex:
-                    text = f"'.{node.attr}' of an array is not compiled yet"
-                    raise Refusal("LW125", text, hint=f"np.{node.attr}(...), which is a copy here")
+                    return self.functions.views.transposed(base)
+                case "real" | "imag":
+                    return self.functions.part_of(node.attr, base)
         if isinstance(base, PyValue) and node.attr in ("shape", "ndim", "size") and not base.weak:
             if node.attr == "shape":
                 return TupleValue(())
@@ -436,122 +625,6 @@ class ValueReader:
         text = f"the attribute '{node.attr}' is not known"
         raise Refusal("LW125", text, found=ast.unparse(node))
 
-    # -- calls ------------------------------------------------------------------------------------
-
-    def _call(self, node: ast.Call) -> AnyValue:
-        function = self.static(node.func)
-        name = ast.unparse(node.func)
-        if any(isinstance(arg, ast.Starred) for arg in node.args):
-            raise Refusal("LW124", "starred arguments are not compiled yet")
-        if isinstance(node.func, ast.Attribute) and function is MISSING:
-            owner = self.static(node.func.value)
-            op = OUTER_OPERATORS.get(owner)
-            if op is not None and node.func.attr == "outer":
-                return self.functions.outer(op, self._arguments(node, name))
-            return self._method(node, node.func)
-        if isinstance(node.func, ast.Attribute) and node.func.attr == "outer":
-            op = OUTER_OPERATORS.get(self.static(node.func.value))
-            if op is not None:
-                return self.functions.outer(op, self._arguments(node, name))
-        return self.call(function, node, self._arguments(node, name))
-
-    def _arguments(self, node: ast.Call, name: str, *first: AnyValue) -> CallArguments:
-        nodes = [*node.args, *(keyword.value for keyword in node.keywords)]
-        values = self.values(*nodes)
-        count = len(node.args)
-        keywords: dict[str, AnyValue] = {}
-        for keyword, value in zip(node.keywords, values[count:], strict=True):
-            if keyword.arg is None:
-                raise Refusal("LW124", "starred arguments are not compiled yet")
-            keywords[keyword.arg] = value
-        return CallArguments(name, (*first, *values[:count]), keywords)
-
-    def call(self, function: object, node: ast.Call, given: CallArguments) -> AnyValue:
-        """The value of a call of an outer function."""
-        function = getattr(function, "py_func", function)
-        if function is builtins.len and len(given.args) == 1:
-            return self._length(given.args[0])
-        is_elementwise = self.elementwise.has(function)
-        if not is_elementwise:
-            keywords = {name: self.solid(value) for name, value in given.keywords.items()}
-            given = CallArguments(given.name, tuple(map(self.solid, given.args)), keywords)
-        if function in FUNCTIONS_OF_ARRAYS:
-            return self.functions.call(function, given)
-        known = PRELUDE.get(function)
-        if known is not None:
-            own, rank = known
-            if len(given.args) != 1 or given.keywords or array_rank(given.args[0]) != rank:
-                kind = "a vector" if rank == 1 else "a matrix"
-                raise Refusal("LW124", f"'{given.name}' takes {kind} and nothing else here")
-            return self._call_helper(own, node, given)
-        if function in REDUCTIONS:
-            return self.reductions.call(function, given)
-        if function is builtins.range:
-            raise Refusal("LW126", "range stands outside of a loop")
-        keywords = dict(given.keywords)
-        out = keywords.pop("out", None)
-        if not keywords:
-            args = given.args
-            if out is None and isinstance(function, np.ufunc) and len(args) == function.nin + 1:
-                *rest, out = args
-                args = tuple(rest)
-            found = masked(
-                lambda parts: self.elementwise.call(function, given.name, parts) or parts[0], args
-            )
-            if found is not None:
-                return found
-            args = tuple(map(self.solid, args))
-            found = self.elementwise.call(function, given.name, args)
-            if found is not None:
-                return found if out is None else self.writes.out(out, found)
-        if isinstance(function, FunctionType) and not _is_numpy(function):
-            if given.name.split(".")[0] in self._own:
-                text = f"the helper '{given.name}' is called by a local name"
-                raise Refusal("LW195", text, hint="call it by the name of its definition")
-            return self._call_helper(function, node, given)
-        if isinstance(function, type) and issubclass(function, np.generic) and given.args:
-            raise Refusal("LW123", f"'{given.name}' takes one number")
-        hint = "functions of arrays: docs/python.md lists them"
-        raise Refusal("LW123", f"the function '{given.name}' is not known", hint=hint)
-
-    def _length(self, value: AnyValue) -> AnyValue:
-        if isinstance(value, TupleValue):
-            return constant(len(value.items))
-        if isinstance(value, ArrayValue) and value.rank:
-            return PyValue(value.shape[0], weak=True)
-        raise Refusal("LW115", "len of what has no length", found=str(value))
-
-    def _method(self, node: ast.Call, func: ast.Attribute) -> AnyValue:
-        base = self.solid(self.value(func.value))
-        if not isinstance(base, ArrayValue):
-            text = f"the method '{func.attr}' is not known"
-            raise Refusal("LW125", text, found=ast.unparse(node))
-        given = self._arguments(node, func.attr, base)
-        match func.attr:
-            case "copy" if not node.args and not node.keywords:
-                return self.functions.c_copy(base)
-            case "astype":
-                return self.functions.astype(
-                    base, CallArguments("astype", given.args[1:], given.keywords)
-                )
-            case "fill":
-                if len(given.args) != 2 or node.keywords:
-                    raise Refusal("LW124", "'fill' takes one value")
-                self.writes.whole(base, given.args[1])
-                return StaticValue(None)
-            case "reshape" | "transpose" if len(node.args) > 1:
-                joined = TupleValue(tuple(given.args[1:]))
-                given = CallArguments(func.attr, (base, joined), given.keywords)
-        if func.attr in _METHODS:
-            return self.call(_METHODS[func.attr], node, given)
-        text = f"the method '{func.attr}' of arrays is not compiled yet"
-        raise Refusal("LW125", text, found=ast.unparse(node))
-
-
-def array_rank(value: AnyValue) -> int:
-    """The rank of an array; -1 of anything else."""
-    return value.rank if isinstance(value, ArrayValue) else -1
-
 
 def _compared(op: ast.cmpop, x: object, y: object) -> bool:
     """Whether two objects that are known now are equal, or not."""
@@ -560,6 +633,5 @@ def _compared(op: ast.cmpop, x: object, y: object) -> bool:
     return bool(x == y) is isinstance(op, ast.Eq)
 
 
-def _is_numpy(function: FunctionType) -> bool:
-    """Whether a function of Python is NumPy's own."""
-    return str(function.__module__).split(".")[0] == "numpy"
+def _known(value: AnyValue) -> object:
+    return value.value if isinstance(value, StaticValue) else value
