@@ -258,3 +258,71 @@ def test_an_interrupt_ends_a_loop(function, native: bool) -> None:
     finally:
         signal.signal(signal.SIGINT, before)
     assert a[1] >= 2
+
+
+def smallest_divisors(n):
+    out = np.zeros(n, np.int64)
+    for k in range(2, n):
+        for d in range(2, k):
+            if k % d == 0:
+                break
+        else:
+            out[k] = k
+            continue
+        out[k] = -1
+    return out
+
+
+def search(a, v):
+    i, found = 0, -1
+    while i < len(a):
+        if a[i] == v:
+            found = i
+            break
+        i += 1
+    else:
+        found -= 10
+    return found
+
+
+def with_inner_clauses(a):
+    s = 0
+    for i in range(len(a)):
+        for j in range(3):
+            if a[i] > j + 1:
+                continue
+        else:
+            s += 1
+            if s > 3:
+                break
+    else:
+        s += 100
+    return s
+
+
+@pytest.mark.parametrize(
+    ("function", "args"),
+    [
+        (smallest_divisors, (30,)),
+        (search, (np.arange(5), 3)),
+        (search, (np.arange(5), 9)),
+        (search, (np.arange(0), 9)),
+        (with_inner_clauses, (np.arange(2),)),
+        (with_inner_clauses, (np.arange(9),)),
+    ],
+)
+def test_else_clauses_of_loops(function, args) -> None:
+    np.testing.assert_equal(lw.jit(function)(*args), function(*args))
+
+
+def both(x, y, a):
+    a[:] = x
+    x &= y
+    return x, a
+
+
+def test_calls_with_other_flags_have_values_of_their_own() -> None:
+    compiled = lw.jit(both)
+    for x in (False, True, np.False_, np.True_):
+        for y in (False, True):
+            np.testing.assert_equal(compiled(x, y, np.ones(2)), both(x, y, np.ones(2)))

@@ -5,6 +5,7 @@ without it the tests are skipped, with that reason. A difference fails; refusals
 each file, and may only become fewer.
 """
 
+from fnmatch import fnmatchcase
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -20,8 +21,14 @@ REFUSED: dict[str, int] = {
     "test_fancy_indexing.py": 9,
     "test_flow_control.py": 34,
 }
-# Tests that differ, with the reason.
-LISTED: dict[str, str] = {}
+# Tests that differ, * for any text, with the row of the table in docs/python.md.
+LISTED: dict[str, str] = {
+    "TestArrayMethods::test_np_where_3": "`np.where` of numbers",
+    "TestOperators::test_eq_scalar*": "numbers that are returned",
+    "TestOperators::test_floordiv_errors*": "Python's numbers divided by zero",
+    "TestOperators::test_bitwise_not*": "a name has one type: integer arguments are int64",
+    "TestOperators::test_bitshift_*left_ints*": "Python's integers beyond 64 bits",
+}
 USUAL = ("test_slices.py",)  # of a usual run
 
 
@@ -30,9 +37,13 @@ USUAL = ("test_slices.py",)  # of a usual run
 def test_numba(file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     counted, ours = both(file, tmp_path, monkeypatch)
     passed, refused, different = split(counted, ours)
-    assert [test for test in different if test not in LISTED] == []
-    assert not set(LISTED) & set(passed)
+    assert [test for test in different if not is_listed(test)] == []
+    assert not any(map(is_listed, passed))
     assert len(refused) <= REFUSED[file], f"refused: {refused}"
+
+
+def is_listed(test: str) -> bool:
+    return any(fnmatchcase(test, key) for key in LISTED)
 
 
 def both(file: str, folder: Path, patch: pytest.MonkeyPatch) -> tuple[list[str], Outcome]:

@@ -1,9 +1,10 @@
 """The table of differences between `jit` and Python: every row differs, and nothing else does."""
 
 import math
+import os
 import re
 import signal
-import time
+import threading
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -187,18 +188,39 @@ def strides() -> None:
 
 
 def unanswered() -> None:
-    """The handler of a signal that comes while compiled code runs is called when it returns."""
-    text = "def f(a, n):\n    k = 0\n    while k < n and a[0] == 0:\n        k += 1\n    return k\n"
-    function, flag, steps = lw.jit(define(text)), np.zeros(1), 10**7
-    function(flag, 1)
-    before = signal.signal(signal.SIGALRM, lambda *_: flag.fill(1))
+    """The handler of a signal that comes while affine loops run is called when they are done."""
+    text = (
+        "def f(a, n):\n    for t in range(n):\n"
+        "        for i in range(a.shape[0]):\n            a[i] += 1\n"
+    )
+    function, a, steps = lw.jit(define(text)), np.zeros(8), 10**7
+    function(a, 1)
+    a[:] = 0
+    seen: list[float] = []
+
+    def send() -> None:
+        while not a[0]:
+            pass
+        os.kill(os.getpid(), signal.SIGALRM)
+
+    before = signal.signal(signal.SIGALRM, lambda *_: seen.append(a[0]))
     try:
-        signal.setitimer(signal.ITIMER_REAL, 0.001)
-        assert function(flag, steps) == steps
-        while not flag[0]:
-            time.sleep(0.001)
+        sender = threading.Thread(target=send)
+        sender.start()
+        function(a, steps)
+        sender.join()
+        assert seen == [steps]
     finally:
         signal.signal(signal.SIGALRM, before)
+
+
+def without_axes() -> None:
+    """NumPy gives an array of rank 0 where all that `np.where` chooses from are numbers."""
+    affine = define("def f(x, y):\n    return np.where(x > 1, x, y)\n")
+    whole = define("def f(x, a):\n    return np.where(x > 1, x, a[:1].sum())\n")
+    assert type(affine(2.0, 1.0)) is type(whole(2.0, np.ones(1))) is np.ndarray
+    assert type(lw.jit(affine)(2.0, 1.0)) is np.float64
+    assert type(lw.jit(whole)(2.0, np.ones(1))) is np.ndarray
 
 
 SHOWN: dict[str, Callable[[], None]] = {
@@ -207,6 +229,7 @@ SHOWN: dict[str, Callable[[], None]] = {
     "sums of some elements": chosen,
     "warnings": warned,
     "numbers that are returned": returned,
+    "`np.where` of numbers": without_axes,
     "what raises for every value": certain,
     "texts of exceptions": worded,
     "strides of axes with one element": strides,

@@ -282,6 +282,10 @@ class JitFunction:
             log("recompile", lambda: self._occasion(types))
             if self._native is not None:
                 self._native.forget()
+            known = self._recalled(types, args)
+            if known is not None:
+                self._found[types] = known
+                return known
             definition = JitDefinition(
                 self.py_func, types, reassoc=self.reassoc, raises=self.error_model == "python"
             )
@@ -297,7 +301,19 @@ class JitFunction:
                 found.on_forget = self._native.forget
         return found
 
-    def _as_procedure(self, types: Types, args: tuple[Any, ...], error: SourceError) -> Whole:
+    def _recalled(self, types: Types, args: tuple[Any, ...]) -> ProcedureFunction | None:
+        """The code of a function that an earlier process has compiled as a whole function."""
+        if self._plan is not None or self._tune is not None or self.error_model == "python":
+            return None
+        if self._named:
+            return None  # calls of these decide what is compiled
+        # lazy: calls that were compiled before do without
+        from loopwright.calls.procedure_function import ProcedureFunction
+
+        found = ProcedureFunction(self.py_func, types)
+        return found if found.recall_for(args) else None
+
+    def _as_procedure(self, types: Types, args: tuple[Any, ...], error: LoopwrightError) -> Whole:
         """The code of a function of more than affine loops; raises `error` for some options."""
         if self._plan is not None or self._tune is not None or self.error_model == "python":
             raise error

@@ -9,9 +9,10 @@ import numpy as np
 
 from loopwright.calls.arguments import stride_values
 from loopwright.calls.entry_values import EntryValues
+from loopwright.calls.procedure_definition import Interface
 from loopwright.calls.procedure_results import ResultLayout
 from loopwright.ir.dtypes import DTYPES
-from loopwright.ir.procedure import STATUS, CheckThat, Procedure
+from loopwright.ir.procedure import STATUS, Procedure
 from loopwright.runtime.address import raise_fetched
 from loopwright.runtime.array_arguments import Array, element_strides, overlap
 from loopwright.runtime.call_table import CallProgram
@@ -29,20 +30,16 @@ class ForPython(Exception):  # noqa: N818, a verdict and no error
 
 
 class ProcedureCall:
-    """Runs a kernel on the arguments of a call, and gives what the function returns.
-
-    `written` are the arguments that the kernel writes, `checks` those that may fail in it.
-    """
+    """Runs a kernel on the arguments of a call, and gives what the function returns."""
 
     def __init__(
         self,
-        procedure: Procedure,
         kernel: CompiledKernel,
         args: tuple[Any, ...],
         values: EntryValues,
-        written: tuple[str, ...],
-        checks: tuple[CheckThat, ...],
+        known: Interface,
     ) -> None:
+        procedure, failures, written = known
         strides = argument_strides(procedure, args)
         scalars = {**values.integers, **stride_values(strides)}
         self._bound = kernel.bind(scalars, _NO_TABLE, 1, None)
@@ -67,10 +64,10 @@ class ProcedureCall:
             for j in arrays
             if i != j and (j not in self._written or i < j)
         ]
-        self._checks = checks
+        self._failures = failures
         self._room = 0  # words of the status
         if STATUS in kernel.buffers:
-            self._room = 1 + max((3, *(len(check.values) for check in checks)))
+            self._room = 1 + max((3, *(failure.values for failure in failures)))
 
     def __call__(self, args: tuple[Any, ...]) -> Any:
         """Run the kernel; raises ForPython before anything is written."""
@@ -132,9 +129,9 @@ class ProcedureCall:
         number = int(status[0])
         if number < 0:
             raise_fetched(status[1:])
-        check = self._checks[number - 1]
-        kind: type[Exception] = getattr(builtins, check.exception)
-        raise kind(check.text.format(*map(int, status[1 : 1 + len(check.values)])))
+        failure = self._failures[number - 1]
+        kind: type[Exception] = getattr(builtins, failure.exception)
+        raise kind(failure.text.format(*map(int, status[1 : 1 + failure.values])))
 
 
 def argument_strides(procedure: Procedure, args: tuple[Any, ...]) -> dict[str, tuple[int, ...]]:

@@ -8,7 +8,7 @@ Python function, before anything was written.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -16,13 +16,18 @@ from loopwright import options
 from loopwright.calls.arguments import stride_values
 from loopwright.calls.entry_values import EntryValues
 from loopwright.calls.procedure_call import ForPython, ProcedureCall, argument_strides
+from loopwright.calls.procedure_definition import (
+    Interface,
+    ProcedureDefinition,
+    interface_of,
+)
 from loopwright.diagnostics import SourceError, UsageError
 from loopwright.frontends.python import ArgType
 from loopwright.frontends.python.fingerprint import NewCapture, argument_types, lookup
 from loopwright.frontends.python.procedures.variant import Variant
 from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.expr import Var
-from loopwright.ir.procedure import ArrayRole, CheckThat, Procedure
+from loopwright.ir.procedure import Procedure
 from loopwright.kernels import nest_kernel, stage_text
 from loopwright.log import log
 from loopwright.machines.machine_argument import target_machine
@@ -43,30 +48,44 @@ __all__ = ["ProcedureFunction"]
 
 Run: TypeAlias = Callable[[tuple[Any, ...]], Any]
 
+_Read: TypeAlias = "tuple[Procedure, LoopNest]"
+
 _MOST_READY = 1024  # calls remembered with their kernel
 _MOST_VARIANTS = 16
 _LEAST, _MOST = -(2**63), 2**63 - 1
 
 
 class _Variant:
-    """A function as it was read for one kind of call."""
+    """A function as it was read for one kind of call, by this process or an earlier one.
 
-    def __init__(self, procedure: Procedure, nest: LoopNest, checks: tuple[CheckThat, ...]) -> None:
-        self.procedure, self.nest, self.checks = procedure, nest, checks
-        stored = {buffer.name for buffer in nest.buffers if buffer.writable}
-        arguments = (a.name for a in procedure.arrays if a.role is ArrayRole.ARGUMENT)
-        self.written = tuple(name for name in arguments if name in stored)  # of the caller
+    `key` stands for all that it means, None where text does not tell that.
+    """
+
+    def __init__(self, known: Interface, key: str | None, read: Callable[[], _Read]) -> None:
+        self.interface, self._key, self._read = known, key, read
         # By the strides that code is made for: kernels serve all integers.
         self._kernels: dict[tuple[tuple[str, int], ...], CompiledKernel] = {}
 
+    @property
+    def procedure(self) -> Procedure:
+        """The function without its statements."""
+        return self.interface.procedure
+
+    def read(self) -> _Read:
+        """The function with its statements, and its loops."""
+        return self._read()
+
     def kernel(self, strides: dict[str, tuple[int, ...]]) -> CompiledKernel:
         """The kernel for arrays with these strides in elements."""
-        key = tuple(sorted(made_for(stride_values(strides)).items()))
-        found = self._kernels.get(key)
+        made = made_for(stride_values(strides))
+        known = tuple(sorted(made.items()))
+        found = self._kernels.get(known)
         if found is None:
-            nest = _specialised(self.nest, strides)
+            meaning = self._key or repr(self.read()[1])
             what = f"function '{self.procedure.name}'"
-            found = self._kernels[key] = nest_kernel(f"procedure {nest!r}", lambda: nest, what)
+            found = self._kernels[known] = nest_kernel(
+                f"procedure {meaning} {known}", lambda: _specialised(self.read()[1], strides), what
+            )
         return found
 
 
@@ -79,21 +98,53 @@ class ProcedureFunction:
         self.python_calls = 0  # that the Python function has run
         self._variants: dict[Variant, _Variant | SourceError] = {}
         self._ready: BoundedCache[tuple[Any, ...], Run] = BoundedCache(_MOST_READY)
-        self._count = len(types)
         self._hidden: tuple[str, ...] = ()  # arrays from outside, passed behind the arguments
         self._in_key = tuple(k for k, x in enumerate(types) if _is_integer(x))
         self._arrays = tuple(k for k, x in enumerate(types) if x.kind == "array")
+        self._count = len(types)
+
+    def recall_for(self, args: tuple[Any, ...]) -> bool:
+        """Whether an earlier process has compiled the function for such a call."""
+        arrays = self._arrays_of(self._with_hidden(args))
+        if not all(map(is_regular, arrays.values())):
+            return False
+        variant = _variant_of(arrays)
+        return self._definition(variant).recalled() is not None and bool(self._variant(variant))
 
     def read_for(self, args: tuple[Any, ...]) -> None:
         """Read the function for a call; raises SourceError where it cannot be compiled."""
-        args = self._with_hidden(args)
-        arrays = {k: args[k] for k in self._arrays}
+        arrays = self._arrays_of(self._with_hidden(args))
         if all(map(is_regular, arrays.values())):
             try:
                 self._variant(_variant_of(arrays))
             except NewCapture as capture:
                 self._hide(capture.name)
-                self.read_for(args[: self._count])
+                self.read_for(args)
+
+    def _hide(self, name: str) -> None:
+        """Pass an array from outside as one more argument from now on."""
+        self._hidden = (*self._hidden, name)
+        self._types = (*self._types, *argument_types((lookup(self._function, name),)))
+        self._arrays = (*self._arrays, self._count + len(self._hidden) - 1)
+        self._variants.clear()
+        self._ready.clear()
+
+    def __call__(self, args: tuple[Any, ...], threads: int) -> Any:
+        """Run compiled code, on one thread, or the Python function."""
+        del threads
+        given = self._with_hidden(args)
+        key = self._key(given)
+        run = self._ready.get(key)
+        if run is None:
+            try:
+                run = self._ready[key] = self._prepare(given)
+            except NewCapture as capture:
+                self._hide(capture.name)
+                return self(args, 1)
+        try:
+            return run(given)
+        except ForPython as reason:
+            return self._in_python(args, reason)
 
     def _with_hidden(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """The arguments of a call, and the arrays from outside as they are now."""
@@ -101,30 +152,8 @@ class ProcedureFunction:
             return args
         return (*args, *[lookup(self._function, name) for name in self._hidden])
 
-    def _hide(self, name: str) -> None:
-        """Pass an array from outside as one more argument from now on."""
-        self._hidden = (*self._hidden, name)
-        self._types = (*self._types, *argument_types((lookup(self._function, name),)))
-        self._arrays = (*self._arrays, len(self._types) - 1)
-        self._variants.clear()
-        self._ready.clear()
-
-    def __call__(self, args: tuple[Any, ...], threads: int) -> Any:
-        """Run compiled code, on one thread, or the Python function."""
-        del threads
-        args = self._with_hidden(args)
-        key = self._key(args)
-        run = self._ready.get(key)
-        if run is None:
-            try:
-                run = self._ready[key] = self._prepare(args)
-            except NewCapture as capture:
-                self._hide(capture.name)
-                return self(args[: self._count], 1)
-        try:
-            return run(args)
-        except ForPython as reason:
-            return self._in_python(args, reason)
+    def _arrays_of(self, given: tuple[Any, ...]) -> dict[int, Array]:
+        return {k: given[k] for k in self._arrays}
 
     def _key(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         return (
@@ -143,7 +172,7 @@ class ProcedureFunction:
     def _in_python(self, args: tuple[Any, ...], reason: object) -> Any:
         self.python_calls += 1
         log("python", lambda: f"{self._function.__qualname__}: {reason}")
-        return self._function(*args[: self._count])
+        return self._function(*args)
 
     # -- variants ---------------------------------------------------------------------------------
 
@@ -153,7 +182,7 @@ class ProcedureFunction:
             if len(self._variants) >= _MOST_VARIANTS:
                 raise ForPython("there are too many kinds of calls")
             try:
-                found = self._read(variant)
+                found = self._known(variant)
             except SourceError as error:
                 found = error
             self._variants[variant] = found
@@ -161,13 +190,33 @@ class ProcedureFunction:
             raise found
         return found
 
-    def _read(self, variant: Variant) -> _Variant:
+    def _definition(self, variant: Variant) -> ProcedureDefinition:
+        machine = target_machine().content_hash
+        return ProcedureDefinition(self._function, self._types, variant, machine)
+
+    def _known(self, variant: Variant) -> _Variant:
+        """The function for one kind of call, from disk or read now."""
+        definition = self._definition(variant)
+        recalled = None if self._hidden else definition.recalled()
+        log("cache", lambda: f"{'miss' if recalled is None else 'hit'}, {definition}")
+        if recalled is None:
+            made = self._read(variant)
+            interface = interface_of(*made)
+            key = None if self._hidden else definition.keep(interface)
+            found = _Variant(interface, key, lambda: made)
+        else:
+            key, interface = recalled
+            found = _Variant(interface, key, cache(lambda: self._read(variant)))
+        captured = interface.procedure.captured
+        self.captured = tuple(dict([*self.captured, *captured]).items())
+        return found
+
+    def _read(self, variant: Variant) -> _Read:
         # lazy: loads what reads and lowers functions
         from loopwright.frontends.python.procedures.read_procedure import read_procedure
-        from loopwright.lower.procedure_nests.lower_procedure import (  # lazy: likewise
-            checks_of,
-            lower_procedure,
-        )
+
+        # lazy: likewise
+        from loopwright.lower.procedure_nests.lower_procedure import lower_procedure
 
         # lazy: likewise
         from loopwright.planner.contraction_plans.inner_product import planned_product
@@ -183,8 +232,7 @@ class ProcedureFunction:
         nest = lower_procedure(
             procedure, orders, 64 * machine.lanes(64), partial(planned_product, machine=machine)
         )
-        self.captured = tuple(dict([*self.captured, *procedure.captured]).items())
-        return _Variant(procedure, nest, checks_of(procedure))
+        return procedure, nest
 
     def _fitting(self, args: tuple[Any, ...]) -> tuple[_Variant, EntryValues]:
         """The variant for a call, and the sizes and integers that the call gives it."""
@@ -220,16 +268,14 @@ class ProcedureFunction:
             found, values = self._fitting(args)
             self._require_own_elements(found, args)
         except ForPython as verdict:
-            reason = str(verdict)
-            return lambda args: self._in_python(args, reason)
+            return partial(_refuse, str(verdict))
         kernel = found.kernel(argument_strides(found.procedure, args))
-        given = found.procedure, kernel, args, values
-        return ProcedureCall(*given, found.written, found.checks)
+        return ProcedureCall(kernel, args, values, found.interface)
 
     def _require_own_elements(self, found: _Variant, args: tuple[Any, ...]) -> None:
         """Refuse a call that writes elements which several indices reach."""
         for parameter, arg in zip(found.procedure.parameters, args, strict=True):
-            if parameter.name in found.written and overlaps_itself(arg):
+            if parameter.name in found.interface.written and overlaps_itself(arg):
                 raise ForPython(f"elements of '{parameter.name}' share memory")
 
     # -- reports ----------------------------------------------------------------------------------
@@ -248,8 +294,8 @@ class ProcedureFunction:
         lines = ["a whole function, its statements as loops in source order, on one thread"]
         if self.python_calls:
             lines.append(f"{self.python_calls} calls were left to Python")
-        lines += found.procedure.claims
-        return "\n".join([*lines, procedure_text(found.procedure)])
+        procedure = found.read()[0]
+        return "\n".join([*lines, *procedure.claims, procedure_text(procedure)])
 
     def inspect(self, stage: str, args: tuple[Any, ...], threads: int) -> str:
         """The text of a stage for one call: loops, c, llvm or asm."""
@@ -259,7 +305,7 @@ class ProcedureFunction:
             found = self._fitting(args)[0]
         except ForPython as reason:
             raise UsageError(f"the call is left to Python: {reason}") from reason
-        nest = _specialised(found.nest, argument_strides(found.procedure, args))
+        nest = _specialised(found.read()[1], argument_strides(found.procedure, args))
         return stage_text(nest, stage, target_machine())
 
     def inspect_schedule(self, args: tuple[Any, ...] = (), threads: int = 1) -> str:
@@ -279,6 +325,11 @@ class ProcedureFunction:
             f"'{self._function.__name__}' is compiled as a whole function, which has no plan",
             hint="plans are for functions of affine loops alone",
         )
+
+
+def _refuse(reason: str, args: tuple[Any, ...]) -> Any:
+    del args
+    raise ForPython(reason)
 
 
 def _specialised(nest: LoopNest, strides: dict[str, tuple[int, ...]]) -> LoopNest:
@@ -319,7 +370,8 @@ def _broken_guard(procedure: Procedure, args: tuple[Any, ...], values: EntryValu
 
 
 def _is_integer(kind: ArgType) -> bool:
-    return kind.kind != "array" and DTYPES[kind.dtype].is_integer
+    """Whether an argument may be a variable of the code, whose value calls are prepared for."""
+    return kind.kind != "array" and DTYPES[kind.dtype].is_exact
 
 
 def _variant_of(arrays: dict[int, Array]) -> Variant:

@@ -38,7 +38,17 @@ __all__ = ["PartFunction", "StepOptions", "SteppedFunction"]
 
 _MOST_CODES = 64  # of one part, by types and by what is handed over
 _MOST_LEAVES = 32  # numbers and arrays in tuples that a part is given
-_STATIC = (str, type, np.dtype, FunctionType, BuiltinFunctionType, np.ufunc, ModuleType, type(...))
+_STATIC = (
+    str,
+    type,
+    np.dtype,
+    FunctionType,
+    BuiltinFunctionType,
+    np.ufunc,
+    ModuleType,
+    type(...),
+    slice,
+)
 Whole: TypeAlias = "ProcedureFunction | SteppedFunction"
 Code: TypeAlias = "Whole | _PythonCode"
 
@@ -213,7 +223,7 @@ class _Flat:
             return type(arg), tuple(map(self._shape, arg))
         if arg is None or isinstance(arg, _STATIC):
             self.statics.append(arg)
-            return "static", arg if isinstance(arg, str) else id(arg)
+            return "static", repr(arg) if isinstance(arg, str | slice) else id(arg)
         try:
             argument_types((arg,))
         except UsageError:

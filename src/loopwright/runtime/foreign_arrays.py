@@ -84,7 +84,7 @@ def _is_lazily_negative(value: Any) -> bool:
 
 
 def _is_foreign(value: Any) -> bool:
-    if isinstance(value, np.ndarray | np.generic):
+    if isinstance(value, np.ndarray | np.generic | type):
         return False
     return hasattr(value, "__dlpack__") or hasattr(value, "__array_interface__")
 

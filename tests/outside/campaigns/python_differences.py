@@ -33,6 +33,7 @@ OTHER_ROWS = (
     "sums of some elements",
     "warnings",
     "numbers that are returned",
+    "`np.where` of numbers",
     "what raises for every value",
     "texts of exceptions",
     "strides of axes with one element",

@@ -21,6 +21,7 @@ from loopwright.ir.dtypes import DTYPES, DType, dtype_of
 
 __all__ = [
     "MISSING",
+    "SOURCE_KEPT",
     "ArgType",
     "Captures",
     "ForeignArgument",
@@ -33,6 +34,7 @@ __all__ = [
 ]
 
 _NUMBERS = (bool, int, float, complex)
+SOURCE_KEPT = "__loopwright_source__"  # attribute of functions that are made, with their source
 # Modules whose functions and classes are the same objects in every process, by name.
 _KNOWN_MODULES = frozenset({"builtins", "math", "numpy"})
 
@@ -127,6 +129,8 @@ def definition_text(function: FunctionType) -> str | None:
     The text comes from the file as it is now, as `read_source` would find it. It runs from the
     first decorator to the last line that is indented deeper.
     """
+    if hasattr(function, SOURCE_KEPT):  # made of parts of what stands in the file
+        return None
     code = function.__code__
     lines = _file_lines(code.co_filename)
     first = code.co_firstlineno - 1
@@ -176,9 +180,18 @@ def _value_text(value: object) -> str | None:
     # NumPy's ufuncs have a name and no module.
     module = "numpy" if isinstance(value, np.ufunc) else getattr(value, "__module__", None)
     name = getattr(value, "__name__", None)
-    if not isinstance(module, str) or not isinstance(name, str) or module not in _KNOWN_MODULES:
-        return None
-    return f"{module}.{name}" if getattr(sys.modules[module], name, None) is value else None
+    if isinstance(module, str) and isinstance(name, str) and module in _KNOWN_MODULES:
+        return f"{module}.{name}" if getattr(sys.modules[module], name, None) is value else None
+    helper = getattr(value, "py_func", value)
+    return _helper_text(helper) if isinstance(helper, FunctionType) else None
+
+
+def _helper_text(helper: FunctionType) -> str | None:
+    """The definition of a helper and its defaults; the names it reads count by themselves."""
+    named = helper.__kwdefaults__ or {}
+    defaults = [*(helper.__defaults__ or ()), *named.values()]
+    texts = [definition_text(helper), *map(_value_text, defaults)]
+    return None if None in texts else repr((texts, list(named)))
 
 
 # -- argument types of a call, as far as compilation depends on them ------------------------------

@@ -7,12 +7,11 @@ import inspect
 from types import CodeType, FunctionType
 
 from loopwright.diagnostics import Diagnostic, SourceError, Span, UsageError, column_of_byte
+from loopwright.frontends.python.fingerprint import SOURCE_KEPT
 from loopwright.lazy_dataclass import dataclass
 from loopwright.python_text import parse_module
 
 __all__ = ["FunctionSource", "read_source", "with_source"]
-
-_KEPT = "__loopwright_source__"  # an attribute of functions that are parts of others
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +46,7 @@ def read_source(function: object) -> FunctionSource:
             found=f"an object of type '{type(function).__module__}.{type(function).__qualname__}'",
             hint="decorate a function defined with def",
         )
-    kept = vars(function).get(_KEPT)
+    kept = vars(function).get(SOURCE_KEPT)
     if isinstance(kept, FunctionSource):
         return kept
     code = function.__code__
@@ -78,7 +77,7 @@ def read_source(function: object) -> FunctionSource:
 
 def with_source(function: FunctionType, source: FunctionSource) -> FunctionType:
     """The function, which has been made from `source`."""
-    setattr(function, _KEPT, source)
+    setattr(function, SOURCE_KEPT, source)
     return function
 
 

@@ -42,4 +42,4 @@ PRELUDE: IdentityMap[object, FunctionType] = IdentityMap(_rows())
 
 def is_of_prelude(function: FunctionType) -> bool:
     """Whether a function is part of the prelude."""
-    return function.__module__.startswith("loopwright.frontends.python.prelude.")
+    return (function.__module__ or "").startswith("loopwright.frontends.python.prelude.")

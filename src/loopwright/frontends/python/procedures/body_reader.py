@@ -21,6 +21,7 @@ from loopwright.frontends.python.procedures.abstract_values import (
 from loopwright.frontends.python.procedures.array_operations import plain
 from loopwright.frontends.python.procedures.building import Building
 from loopwright.frontends.python.procedures.call_arguments import CallArguments
+from loopwright.frontends.python.procedures.else_clauses import without_else
 from loopwright.frontends.python.procedures.extents import nonnegative_parts
 from loopwright.frontends.python.procedures.index_arrays import has_index_arrays
 from loopwright.frontends.python.procedures.iterations import Iterations, is_prange
@@ -80,6 +81,7 @@ class BodyReader:
         self._body: Sequence[ast.stmt] = ()  # of the function
         self._stored: frozenset[str] = frozenset()  # names of which elements are assigned
         self._unroll: set[int] = set()  # loops over short ranges that are read item by item
+        self._without_else: dict[ast.stmt, tuple[ast.stmt, ...]] = {}
         self._types: dict[int, tuple[dict[str, PyType], frozenset[str]]] = {}
 
     @property
@@ -400,7 +402,10 @@ class BodyReader:
 
     def _loop(self, stmt: ast.For | ast.While) -> bool:
         if stmt.orelse:
-            return self.block(_without_else(stmt))
+            if stmt not in self._without_else:  # kept: types of loops are known by their nodes
+                flag = f"else.{len(self._without_else)}"
+                self._without_else[stmt] = without_else(stmt, flag)
+            return self.block(self._without_else[stmt])
         build = self._build
         if isinstance(stmt, ast.For):
             stmt = self._with_names(stmt)
@@ -547,40 +552,6 @@ def _own_nodes(body: Sequence[ast.stmt]) -> Iterator[ast.AST]:
             yield stmt
             for part in (getattr(stmt, name, []) for name in ("body", "orelse")):
                 yield from _own_nodes(part)
-
-
-class _MarkBreaks(ast.NodeTransformer):
-    """Clears a flag in front of each break of one loop."""
-
-    def __init__(self, flag: str) -> None:
-        self._flag = flag
-
-    def visit_Break(self, node: ast.Break) -> list[ast.stmt]:
-        return [_flagged(self._flag, False, node), node]
-
-    def visit_For(self, node: ast.For) -> ast.For:
-        return node
-
-    def visit_While(self, node: ast.While) -> ast.While:
-        return node
-
-
-def _flagged(flag: str, value: bool, at: ast.stmt) -> ast.stmt:
-    found = ast.Assign([ast.Name(flag, ast.Store())], ast.Constant(value))
-    return ast.fix_missing_locations(ast.copy_location(found, at))
-
-
-def _without_else(stmt: ast.For | ast.While) -> list[ast.stmt]:
-    """A loop with an else clause, by a flag that a break clears."""
-    flag = f"else.{stmt.lineno}"
-    marks = _MarkBreaks(flag)
-    body = [marks.visit(inner) for inner in copy.deepcopy(stmt.body)]
-    flat = [x for found in body for x in (found if isinstance(found, list) else [found])]
-    loop = copy.copy(stmt)
-    loop.body, loop.orelse = flat, []
-    test = ast.copy_location(ast.Name(flag, ast.Load()), stmt)
-    rest = ast.copy_location(ast.If(test, stmt.orelse, []), stmt)
-    return [_flagged(flag, True, stmt), loop, ast.fix_missing_locations(rest)]
 
 
 def _constant_text(node: ast.expr) -> str:

@@ -16,7 +16,12 @@ from loopwright.diagnostics import (
     UsageError,
 )
 from loopwright.frontends.fresh_names import FreshNames
-from loopwright.frontends.python.fingerprint import ArgType, Captures, NewCapture, argument_types
+from loopwright.frontends.python.fingerprint import (
+    ArgType,
+    Captures,
+    NewCapture,
+    argument_types,
+)
 from loopwright.frontends.python.function_source import FunctionSource, read_source
 from loopwright.frontends.python.name_resolution import assigned_names, loop_names
 from loopwright.frontends.python.prelude.prelude_functions import is_of_prelude
@@ -97,10 +102,10 @@ class _Reading:
         values = self._reader(source, captures, source.definition.args, source.definition.body)
         self._build.span = source.span(source.definition)
         names = _parameters(source)
-        if len(names) != len(self._types) - len(self._hidden):
+        count = len(self._types) - len(self._hidden)
+        if len(names) != count:
             raise UsageError(
-                f"'{source.definition.name}' takes {len(names)} arguments",
-                found=f"{len(self._types)}",
+                f"'{source.definition.name}' takes {len(names)} arguments", found=f"{count}"
             )
         for place, (name, given) in enumerate(zip(names, self._types, strict=False)):
             try:

@@ -18,7 +18,7 @@ from loopwright.frontends.python.procedures.abstract_values import (
 )
 from loopwright.frontends.python.procedures.building import Building
 from loopwright.frontends.python.procedures.extents import clamped, difference, normal
-from loopwright.frontends.python.python_values import PyValue
+from loopwright.frontends.python.python_values import PyValue, constant
 from loopwright.frontends.refusal import Refusal
 from loopwright.ir.dtypes import BOOL
 from loopwright.ir.expr import Binary, Const, Expr, Load, Select, Var
@@ -77,6 +77,9 @@ class Subscripts:
     def _plain(self, value: AnyValue) -> Item:
         if isinstance(value, StaticValue) and value.value in (None, ...):
             return None if value.value is None else ...
+        if isinstance(value, StaticValue) and isinstance(value.value, slice):
+            ends = value.value.start, value.value.stop, value.value.step
+            return Slice(*(None if end is None else constant(end) for end in ends))
         if isinstance(value, ArrayValue) and not value.rank:
             return PyValue(value.expr)
         if isinstance(value, PyValue | ArrayValue | Slice):
