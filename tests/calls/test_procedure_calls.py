@@ -326,3 +326,21 @@ def test_calls_with_other_flags_have_values_of_their_own() -> None:
     for x in (False, True, np.False_, np.True_):
         for y in (False, True):
             np.testing.assert_equal(compiled(x, y, np.ones(2)), both(x, y, np.ones(2)))
+
+
+@pytest.mark.parametrize("text", ["a.imag", "np.broadcast_to(a, (2, 3, 4))", "np.diagonal(a + 1)"])
+def test_arrays_that_may_not_be_written_are_returned_as_such(text: str) -> None:
+    whole, a = define(f"def f(a):\n    return {text}\n"), np.arange(12.0).reshape(3, 4)
+    found, right = lw.jit(whole)(a), whole(a)
+    assert np.array_equal(found, right)
+    assert found.flags.writeable == right.flags.writeable is False
+
+
+def test_names_behind_loops_are_found_by_the_steps_behind_them() -> None:
+    text = (
+        "def f(n):\n    for i in range(n):\n        pass\n    t = i\n    return np.sort([t, 1])\n"
+    )
+    whole = define(text)
+    assert lw.jit(whole)(4).tolist() == whole(4).tolist() == [1, 3]
+    with pytest.raises(UnboundLocalError):
+        lw.jit(whole)(0)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Failure", "Interface", "ProcedureDefinition", "interface_of"]
 
-_FORM = 1  # of what is stored
+_FORM = 2  # of what is stored
 
 
 class Failure(NamedTuple):

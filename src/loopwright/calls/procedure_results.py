@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from operator import mul
 from typing import Any, TypeAlias, assert_never
@@ -58,6 +59,9 @@ class ResultLayout:
 
     def _finish(self, returned: Returned) -> Finish:
         match returned:
+            case ReturnedArray(is_read_only=True):
+                writable = self._finish(replace(returned, is_read_only=False))
+                return lambda memory: _read_only(writable(memory))
             case ReturnedArray(name=name, trims=trims) if name in self._views:
                 view = self._views[name]
                 if _names(view) & self._late.keys():
@@ -109,7 +113,7 @@ class ResultLayout:
 
     def _is_plain(self, returned: Returned) -> bool:
         match returned:
-            case ReturnedPart() | ReturnedOneOf():
+            case ReturnedPart() | ReturnedOneOf() | ReturnedArray(is_read_only=True):
                 return False
             case ReturnedArray(name=name) if name not in self._views:
                 return self._procedure.array(name).rank > 0  # of rank 0 it gives numbers
@@ -182,6 +186,11 @@ class ResultLayout:
         return finish
 
 
+def _read_only(array: Any) -> Any:
+    array.flags.writeable = False
+    return array
+
+
 def _stays_inside(
     base: tuple[int, ...],
     start: tuple[int, ...],
@@ -201,6 +210,8 @@ def _plain_slices(
     Slices take a fraction of the time of `as_strided`.
     """
     used = [d for axis in steps for d, _ in axis]
+    if any(n > 1 and not axis for axis, n in zip(steps, shape, strict=True)):
+        return None  # repeated, which no index does
     if any(len(axis) > 1 for axis in steps) or len(used) != len(set(used)) or 0 in shape:
         return None
     index: list[Any] = list(start)

@@ -294,6 +294,7 @@ class ReturnedArray:
 
     name: str
     trims: bool = False  # what the view leaves out of its result is given back
+    is_read_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -230,7 +230,11 @@ class ArrayFunctions:
             if name == "real":
                 return held
             zero = convert(constant(0), held.dtype)
-            return self._build.copy(ArrayValue(zero, held.shape, None, self._build.order_of(held)))
+            order = self._build.order_of(held)
+            zeros = self._build.copy(ArrayValue(zero, held.shape, None, order))
+            assert zeros.view is not None
+            self._build.read_only.add(zeros.view.name)
+            return zeros
         held = self._build.store(held)
         assert held.view is not None
         found = self._elementwise.apply(lambda x: part(name, x), held)

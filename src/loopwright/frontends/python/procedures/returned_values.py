@@ -184,9 +184,9 @@ class ReturnedValues:
                 name, most = build.names.fresh(base.name), build.most[base.name]
                 room = replace(base, name=name, shape=most, role=ArrayRole.RESULT)
                 self._rooms[base.name] = room
-        is_whole = view.name == view.base
+        is_whole, is_fixed = view.name == view.base, view.name in build.read_only
         if is_whole and base.name not in self._rooms:
-            return ReturnedArray(view.base)
+            return ReturnedArray(view.base, is_read_only=is_fixed)
         trims = is_whole or build.roomy.get(view.base) == view
         steps = [step for axis in view.axes for _, step in axis.steps]
         for expr in (*view.start, *view.shape, *steps):
@@ -196,7 +196,7 @@ class ReturnedValues:
             is_new = not is_whole and view.name not in self._views
             own = replace(view, name=view.name if is_new else build.names.fresh(view.name))
             self._views[own.name] = self._moved(own)
-        return ReturnedArray(own.name, trims)
+        return ReturnedArray(own.name, trims, is_fixed)
 
     def _may_be_a_view(self, view: ArrayView) -> bool:
         """Whether NumPy may have a view of an array that is a copy here."""

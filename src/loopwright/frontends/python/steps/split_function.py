@@ -104,10 +104,13 @@ class _Splitter:
             bound = bound_names(found.body) & found.live
             sure = frozenset() if flow.assigned is None else flow.assigned
             unsure = sorted(bound - sure - flow.needed.keys())
-            for name in unsure:
-                if name not in assigned:
+            given = [*flow.needed, *unsure]
+            for name in set(given) - assigned:
+                if name in flow.needed and _is_bound_within(name, found, body):
+                    given.remove(name)  # where it has no value, the segment raises as Python does
+                else:
                     missing.extend(x for x in found.body if name in bound_names([x]))
-            flows[id(found)] = (*flow.needed, *unsure), tuple(sorted(bound))
+            flows[id(found)] = tuple(given), tuple(sorted(bound))
 
         NameFlow(own, arguments).run(body, seen)
         if missing:
@@ -312,6 +315,20 @@ def _leaves(stmt: ast.stmt) -> bool:
         case ast.For(body=body, orelse=orelse) | ast.While(body=body, orelse=orelse):
             return any(map(_returns, body)) or any(map(_leaves, orelse))
     return False
+
+
+def _is_bound_within(name: str, part: Compute, body: Sequence[ast.stmt]) -> bool:
+    """Whether a name gets its value in a part only, which runs once."""
+    nodes = [node for stmt in body for node in ast.walk(stmt)]
+    loops = (node for node in nodes if isinstance(node, ast.For | ast.While))
+    if any(inner is part for loop in loops for inner in ast.walk(loop) if inner is not loop):
+        return False
+    inside = sum(_binds(node, name) for node in ast.walk(part))
+    return 0 < inside == sum(_binds(node, name) for node in nodes)
+
+
+def _binds(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name and not isinstance(node.ctx, ast.Load)
 
 
 def _returns(stmt: ast.stmt) -> bool:
