@@ -126,23 +126,3 @@ def test_numbers_beyond_63_bits_are_refused() -> None:
         CURVES["ALTO"](big, big, big, big, big, big)
     with pytest.raises(UsageError, match="coordinates from 0 on"):
         CURVES["MORTON"](np.array(-1), np.array(0))
-
-
-@pytest.mark.parametrize("is_sorted", [False, True])
-def test_sortedness(is_sorted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lists that are longer than what is looked at first, and shorter ones."""
-    monkeypatch.setattr(module, "_SHORT", 4)
-    rng = np.random.default_rng(1)
-    for count in (0, 1, 3, 5, 12, 40):
-        for side in (2, 100):
-            points = rng.integers(0, side, (count, 2)).tolist()
-            points = sorted(points) if is_sorted else points
-            columns = [np.array([p[m] for p in points], np.int32) for m in (0, 1)]
-            pairs = list(itertools.pairwise(points))
-            descends = any(a > b for a, b in pairs)
-            found = find_sortedness(columns)
-            assert found.descends == descends
-            # In a list that descends nobody asks for more.
-            assert descends or found.repeats == any(a == b for a, b in pairs)
-            if found.largest is not None:
-                assert found.largest == tuple(int(column.max()) for column in columns)

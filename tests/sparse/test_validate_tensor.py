@@ -1,6 +1,5 @@
 """Tensors that break a promise are refused with array, position and value, by any of the looks."""
 
-import itertools
 from typing import Any
 
 import numpy as np
@@ -332,19 +331,3 @@ def tensors(draw: st.DrawFn) -> SparseTensor:
         row = draw(some)
         columns += sorted(row) if draw(st.booleans()) else row
     return rows_of(lengths, columns, draw(st.sampled_from(("int32", "int64"))))
-
-
-@given(tensors())
-@settings(max_examples=some(150))
-def test_neighbours_within_segments_and_not_across_them(tensor: SparseTensor) -> None:
-    """Columns fall from one row to the next; what counts is that they rise within each."""
-    pointers, columns = tensor.arrays["rowptr"].tolist(), tensor.arrays["col"].tolist()
-    rising = all(
-        columns[k] < columns[k + 1]
-        for first, last in itertools.pairwise(pointers)
-        for k in range(first, last - 1)
-    )
-    assert quantified_invariants_hold(tensor) is rising
-    if not rising:
-        with pytest.raises(UsageError, match="col"):
-            validate_tensor(tensor)
