@@ -18,7 +18,7 @@ from loopwright import options
 from loopwright.diagnostics import DtypeError, RoomError, UsageError
 from loopwright.sparse.convert_tensor import convert, convert_tensor
 from loopwright.sparse.explain_conversion import explain
-from loopwright.sparse.format import Format, Padding, declare, index
+from loopwright.sparse.format import Format, declare, index
 from loopwright.sparse.formats import find
 from loopwright.sparse.tensor import SparseTensor, from_dense, same, sparse_tensor
 from outside.campaigns.far_coordinates import (
@@ -91,9 +91,6 @@ def test_values_of_an_unknown_type_are_refused() -> None:
         convert(tensor, "csr")
 
 
-# -- many entries ---------------------------------------------------------------------------------
-
-
 # -- arrays that are shared -----------------------------------------------------------------------
 
 
@@ -101,27 +98,6 @@ def test_the_same_format_is_the_same_tensor_when_asked() -> None:
     tensor = of_dense("csr", np.eye(3))
     assert convert(tensor, "csr", copy=False) is tensor
     assert same(convert(tensor, "csr"), tensor)
-
-
-# -- formats of one's own -------------------------------------------------------------------------
-
-ANTIDIAGONALS = declare(
-    "antidiagonals",
-    "{[ii,d,jj] -> [i,j] : i=ii && j=jj && 0<=ii<NR && 0<=d<ND && jj=sum(d)-ii && 0<=j<NC}",
-    "{[ii,d,jj] -> [p] : p=ND*ii+d}",
-    index("sum", "{[x] : 0<=x<ND}", "{[y] : 0<=y<NR+NC-1}", monotone="strictly increasing"),
-    places="ND*NR",
-    padding=Padding(is_mapped=True),
-)
-
-
-def antidiagonals(array: Any) -> SparseTensor:
-    rows, columns = np.nonzero(array)
-    sums = sorted(set((rows + columns).tolist()))
-    values = np.zeros((array.shape[0], len(sums)))
-    for i, j in zip(rows.tolist(), columns.tolist(), strict=True):
-        values[i, sums.index(i + j)] = array[i, j]
-    return sparse_tensor(ANTIDIAGONALS, array.shape, {"sum": np.int32(sums)}, values.reshape(-1))
 
 
 def test_results_stay_when_memory_is_used_again() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from loopwright.diagnostics import UsageError
 from loopwright.sparse.curves import CURVES, alto_bits
 from loopwright.sparse.sorted_pointers import store_pointers
-from loopwright.sparse.sortedness import Sortedness, ascent
+from loopwright.sparse.sortedness import ascent
 from sparse_builders import morton
 
 find_sortedness = sys.modules["loopwright.sparse.sortedness"].find_sortedness
@@ -85,16 +85,6 @@ def test_numbers_of_all_sizes(
         assert found.descends == any(a > b for a, b in pairs)
         assert found.repeats == any(a == b for a, b in pairs)
         assert found.skips or all(a[0] <= b[0] <= a[0] + 1 for a, b in pairs)
-
-
-def test_steps_that_go_round(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Differences alone would take a list for one that ascends, which returns to small numbers."""
-    monkeypatch.setattr(module, "_SHORT", 2)
-    row = np.array([0, 1, 101, 201, 40, 41], np.uint8)
-    col = np.arange(6, dtype=np.int32)
-    assert find_sortedness([row, col]) == Sortedness(True, False, (201, 5))
-    high = np.array([0, 100, 200, 201], np.uint8)  # in order, though in the upper half
-    assert find_sortedness([high, col[:4]]) == Sortedness(False, False, (201, 3))
 
 
 @given(st.lists(st.integers(0, (1 << 31) - 1), min_size=2, max_size=2))

@@ -83,9 +83,6 @@ def test_ctrl_c_while_a_candidate_hangs_ends_its_process(hand_clock: HandClock) 
     assert log_of_user().best(NamedTask(()).key) is not None
 
 
-# -- executors ------------------------------------------------------------------------------------
-
-
 # -- records --------------------------------------------------------------------------------------
 
 

@@ -70,7 +70,7 @@ def test_orders_of_too_many_bits_are_refused() -> None:
         sort_entries(bench.iterator, terms("MORTON(i,j)"), bench.builder, sizes_of(shape, "ij"))
 
 
-# -- repeated entries -----------------------------------------------------------------------------
+# -- ways to sort buckets -------------------------------------------------------------------------
 
 
 WIDE_SHAPE = (300, 280)
