@@ -56,20 +56,6 @@ def test_each_element_has_one_owner_among_those_that_differ() -> None:
         assert (seen == 1).all(), layout
 
 
-def test_blocks_are_found_where_segments_say() -> None:
-    for layout in layouts():
-        for dim in layout.dimensions:
-            count = layout.grid.count(dim.axis)
-            for block in range(dim.blocks):
-                owner, place = dim.find(block, count)
-                start = block * dim.block
-                home = next(
-                    s for s in dim.segments(owner, count) if s.start <= start < s.start + s.length
-                )
-                assert place.start == home.local + start - home.start
-                assert place.stop - place.start == dim.size_of(block)
-
-
 @pytest.mark.parametrize("layout", layouts()[::6], ids=str)
 def test_arrays_are_dealt_and_brought_together(layout: BlockLayout, tmp_path) -> None:
     whole = np.arange(int(np.prod(layout.shape))).reshape(layout.shape)

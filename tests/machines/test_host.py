@@ -45,38 +45,17 @@ def test_llvm_agrees_with_our_name() -> None:
 
 
 def test_sysfs_caches(tmp_path: Path) -> None:
-    common = {"coherency_line_size": "64"}
-    write_cache(
-        tmp_path,
-        0,
-        level="1",
-        type="Data",
-        size="48K",
-        ways_of_associativity="12",
-        shared_cpu_list="0,80",
-        **common,
-    )
-    write_cache(tmp_path, 1, level="1", type="Instruction", size="32K", **common)
-    write_cache(
-        tmp_path,
-        2,
-        level="2",
-        type="Unified",
-        size="2M",
-        ways_of_associativity="16",
-        shared_cpu_list="0,80",
-        **common,
-    )
-    write_cache(
-        tmp_path,
-        3,
-        level="3",
-        type="Unified",
-        size="99840K",
-        ways_of_associativity="15",
-        shared_cpu_list="0-39,80-119",
-        **common,
-    )
+    names = ("level", "type", "size", "ways_of_associativity", "shared_cpu_list")
+    for number, text in enumerate(
+        (
+            "1 Data 48K 12 0,80",
+            "1 Instruction 32K",
+            "2 Unified 2M 16 0,80",
+            "3 Unified 99840K 15 0-39,80-119",
+        )
+    ):
+        told = dict(zip(names, text.split(), strict=False))
+        write_cache(tmp_path, number, coherency_line_size="64", **told)
     assert system_caches(str(tmp_path)) == (
         Cache(1, 48 << 10, 12, 64, 2),
         Cache(2, 2 << 20, 16, 64, 2),

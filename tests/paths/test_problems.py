@@ -11,8 +11,6 @@ from scipy.sparse.csgraph import connected_components, dijkstra
 
 import loopwright as lw
 from loopwright.paths import graph_input
-from loopwright.paths.elimination import add_one, eliminate
-from loopwright.semirings import SEMIRINGS
 from paths.graphs import PROBLEMS, brute_force, random_weights
 
 SIZES = (0, 1, 2, 3, 7, 18, 40)
@@ -43,28 +41,6 @@ def test_walks_of_at_most_some_edges_on_any_graph(problem: str) -> None:
         np.testing.assert_array_equal(getattr(lw.paths, problem)(weights, edges=edges), right)
         rows = getattr(lw.paths, problem)(weights, edges=edges, sources=[n - 1])
         np.testing.assert_array_equal(rows, right[[n - 1]])
-
-
-@pytest.mark.drawn(4)
-@pytest.mark.parametrize(
-    ("ring", "threads"), [("min_plus", 1), ("min_plus", 2), ("max_min", 1), ("max_times", 1)]
-)
-def test_blocks_of_any_size_give_the_same(ring: str, threads: int) -> None:
-    rng = np.random.default_rng(7)
-    for n, block in ((33, 8), (260, 0)):
-        given = rng.integers(0, 2, (n, n)) * 0.5 + 0.5
-        whole, cut = given.copy(), given.copy()
-        for k in range(n):
-            product = {
-                "min_plus": np.add, "max_min": np.minimum, "min_max": np.maximum,
-                "max_times": np.multiply,
-            }[ring](whole[:, k : k + 1], whole[k])  # fmt: skip
-            plus = np.minimum if ring.startswith("min") else np.maximum
-            whole = plus(whole, product)
-        eliminate(cut, SEMIRINGS[ring], threads, block)
-        add_one(whole, SEMIRINGS[ring])
-        add_one(cut, SEMIRINGS[ring])
-        np.testing.assert_array_equal(cut, whole)
 
 
 def test_spanning_forest() -> None:

@@ -225,17 +225,6 @@ def test_sampled_products_and_sums_are_independent() -> None:
     assert again.arrays["col"] is frozen.arrays["col"]
 
 
-@pytest.mark.parametrize("format", ["coo", "csr", "csc", "bcsr(2,2)"])
-def test_to_scipy_copies(format: str) -> None:
-    tensor = convert(banded(), format)
-    for array in parts(to_scipy(tensor)):
-        assert array.flags.writeable
-        scribble(array)
-    assert np.array_equal(tensor.to_dense(), banded())
-    shared = to_scipy(tensor, copy=False)
-    assert np.shares_memory(shared.data, tensor.values)
-
-
 @pytest.mark.parametrize("count", [5, (1 << 19) + 3, 1 << 20])
 @pytest.mark.parametrize("dtype", ["int8", "int32", "float64", "complex128"])
 def test_copies_by_several_threads(count: int, dtype: str) -> None:

@@ -18,9 +18,8 @@ from loopwright import options
 from loopwright.diagnostics import DtypeError, RoomError, UsageError
 from loopwright.sparse.convert_tensor import convert, convert_tensor
 from loopwright.sparse.explain_conversion import explain
-from loopwright.sparse.format import Format, Padding, declare, index
+from loopwright.sparse.format import Format, declare, index
 from loopwright.sparse.formats import find
-from loopwright.sparse.frozen import is_frozen
 from loopwright.sparse.tensor import SparseTensor, from_dense, same, sparse_tensor
 from outside.campaigns.far_coordinates import (
     FORMATS,
@@ -92,37 +91,6 @@ def test_values_of_an_unknown_type_are_refused() -> None:
         convert(tensor, "csr")
 
 
-# -- many entries ---------------------------------------------------------------------------------
-
-
-@pytest.mark.drawn(2)
-@pytest.mark.parametrize("count", [140_000, 5_000])
-def test_many_entries_in_any_order(count: int) -> None:
-    """Enough that entries are dealt out into parts before they are sorted."""
-    rng = np.random.default_rng(count)
-    row, col = rng.integers(0, 3000, count, np.int32), rng.integers(0, 2000, count, np.int32)
-    values = rng.integers(-9, 9, count).astype(np.float64)
-    tensor = sparse_tensor("coo", (3000, 2000), {"row": row, "col": col}, values)
-    order = np.lexsort((col, row))
-    key = row[order].astype(np.int64) * 2000 + col[order]
-    first = np.flatnonzero(np.diff(key, prepend=-1))
-    sums = np.add.reduceat(values[order], first)
-    rowptr = np.searchsorted(key[first], np.arange(3001) * 2000)
-    for threads in (1, 2):
-        csr = convert_tensor(tensor, find("csr"), threads=threads)
-        assert np.array_equal(csr.arrays["rowptr"], rowptr)
-        assert np.array_equal(csr.arrays["col"], key[first] % 2000)
-        assert np.array_equal(csr.values, sums)
-        csc = convert_tensor(tensor, find("csc"), threads=threads)
-        assert same(convert_tensor(csc, find("csr"), threads=threads), csr)
-        others = ("mcoo2", "alto", "hicoo(64)", "lil")
-        if threads == 1 and not in_all():
-            continue
-        for target in drawn(others, 4, threads + count // 70_000):
-            other = convert_tensor(tensor, find(target), threads=threads)
-            assert same(convert_tensor(other, find("csr"), threads=threads), csr)
-
-
 # -- arrays that are shared -----------------------------------------------------------------------
 
 
@@ -130,57 +98,6 @@ def test_the_same_format_is_the_same_tensor_when_asked() -> None:
     tensor = of_dense("csr", np.eye(3))
     assert convert(tensor, "csr", copy=False) is tensor
     assert same(convert(tensor, "csr"), tensor)
-
-
-# -- formats of one's own -------------------------------------------------------------------------
-
-ONE_BASED = declare(
-    "csr_from_1",
-    "{[ii,k,jj] -> [i,j] : i=ii && j=jj && 0<=ii<NR && rowptr(ii)<=k<rowptr(ii+1)"
-    " && 0<=k<NNZ && jj=col(k)-1 && 0<=j<NC}",
-    "{[ii,k,jj] -> [k]}",
-    index("rowptr", "{[x] : 0<=x<=NR}", "{[y] : 0<=y<=NNZ}", monotone="increasing"),
-    index("col", "{[x] : 0<=x<NNZ}", "{[y] : 1<=y<=NC}", dtype="int16"),
-    places="NNZ",
-    order=("i", "j"),
-    invariants=(
-        "rowptr(0) = 0",
-        "rowptr(NR) = NNZ",
-        "forall x,k: 0<=x<NR && rowptr(x)<=k<rowptr(x+1)-1 => col(k)<col(k+1)",
-    ),
-)
-ANTIDIAGONALS = declare(
-    "antidiagonals",
-    "{[ii,d,jj] -> [i,j] : i=ii && j=jj && 0<=ii<NR && 0<=d<ND && jj=sum(d)-ii && 0<=j<NC}",
-    "{[ii,d,jj] -> [p] : p=ND*ii+d}",
-    index("sum", "{[x] : 0<=x<ND}", "{[y] : 0<=y<NR+NC-1}", monotone="strictly increasing"),
-    places="ND*NR",
-    padding=Padding(is_mapped=True),
-)
-
-
-def one_based(array: Any) -> SparseTensor:
-    plain = of_dense("csr", array)
-    arrays = dict(plain.arrays) | {"col": (plain.arrays["col"] + 1).astype(np.int16)}
-    return sparse_tensor(ONE_BASED, array.shape, arrays, plain.values)
-
-
-def antidiagonals(array: Any) -> SparseTensor:
-    rows, columns = np.nonzero(array)
-    sums = sorted(set((rows + columns).tolist()))
-    values = np.zeros((array.shape[0], len(sums)))
-    for i, j in zip(rows.tolist(), columns.tolist(), strict=True):
-        values[i, sums.index(i + j)] = array[i, j]
-    return sparse_tensor(ANTIDIAGONALS, array.shape, {"sum": np.int32(sums)}, values.reshape(-1))
-
-
-@pytest.mark.drawn(10)
-@pytest.mark.parametrize("own", [one_based, antidiagonals])
-@pytest.mark.parametrize("other", ["coo", "csc", "dia", "ell(row)", "alto"])
-def test_own_formats_both_ways(own: Any, other: str) -> None:
-    array = scattered(18, (17, 20), 0.15)
-    assert_converts(of_dense(other, array), own(array).format, own(array).check())
-    assert_converts(own(array), other, of_dense(other, array))
 
 
 def test_results_stay_when_memory_is_used_again() -> None:
@@ -199,46 +116,13 @@ def test_results_stay_when_memory_is_used_again() -> None:
         assert np.array_equal(found.values, values)
 
 
-@pytest.mark.parametrize("target", ["csr", "coo", "scoo", "csc", "dcsr"])
-def test_a_result_shares_nothing_that_can_be_written(target: str) -> None:
-    dense = np.eye(4) + np.eye(4, k=1) + np.eye(4, k=-1)
-    rows = convert(dense, "csr")
-    given = sparse_tensor("csr", (4, 4), {n: a.copy() for n, a in rows.arrays.items()}, rows.values)
-    for source in (rows, given):
-        made = convert(source, target)
-        assert made.format.name == target
-        assert np.array_equal(made.to_dense(), dense)
-        theirs = (*source.arrays.values(), source.values)
-        for array in (*made.arrays.values(), made.values):
-            # What nobody can write may be shared.
-            is_apart = not any(np.may_share_memory(array, other) for other in theirs)
-            assert is_apart or is_frozen(array)
-            assert is_apart or source is rows
-
-
 TESTS = Path(__file__).parent.parent
 COO = {"row": [0, 1, 1], "col": [1, 0, 2]}
-CSR = {"rowptr": [0, 1, 3], "col": [1, 0, 2]}
 VALUES = [1.0, 2.0, 3.0]
 
 
 def given(format: str, arrays: dict[str, Any], values: Any = VALUES, shape: Any = (2, 3)) -> Any:
     return sparse_tensor(format, shape, arrays, values)
-
-
-@pytest.mark.parametrize(
-    ("format", "arrays", "told"),
-    [
-        ("scoo", COO | {"row": [1, 0, 1]}, "scoo: the entries are not in the order of i, j"),
-        ("csr", CSR | {"col": [1, 2, 0]}, "csr: an invariant is violated: forall x,k"),
-        ("csr", CSR | {"col": [1, 2, 2]}, "csr: an invariant is violated: forall x,k"),
-        ("mcoo2", COO | {"row": [1, 0, 1]}, "mcoo2: an invariant is violated"),
-        ("alto", {"alto": [4, 2, 1]}, "alto: alto is not strictly increasing"),
-    ],
-)
-def test_what_is_not_sorted_is_refused(format: str, arrays: dict[str, Any], told: str) -> None:
-    with pytest.raises(UsageError, match=told):
-        convert(given(format, arrays), "csc")
 
 
 DANGEROUS = """
@@ -357,23 +241,6 @@ def assert_far(given: SparseTensor, source: str, target: str) -> None:
         return
     made.check()
     assert entries_of(made) == sum_of_repeated(given)
-
-
-def test_every_step_from_csr_to_csc_is_told() -> None:
-    text = str(explain("csr", "csc"))
-    for part in (
-        "from csr: {[ii,k,jj] -> [i,j]",
-        "to csc: {[jj,k,ii] -> [i,j]",
-        "to_k numbers (j, i)",
-        "to_row: to_row(to_k) = i, for every entry",
-        "to_colptr: to_k runs from to_colptr(x) to to_colptr(x+1) under parent x",
-        "to_NNZ: how many numbers to_k has",
-        "to_k is taken from a cursor of its parent",
-        "order: (j, i) from (i, j): by j",
-        "make to_colptr[NC+1] of int32, all 0",
-        "for (long from_ii = 0; from_ii < NR; from_ii++)",
-    ):
-        assert part in text, part
 
 
 def test_what_is_shared_is_told() -> None:

@@ -39,15 +39,6 @@ def test_every_built_in_format_is_tested() -> None:
 
 
 @pytest.mark.drawn(3)
-@pytest.mark.parametrize("format", MATRICES)
-def test_patterns_of_two_by_three(format: str) -> None:
-    for bits in list(itertools.product((0, 1), repeat=6))[::3]:
-        array = np.reshape(bits, (2, 3)) * np.arange(1.0, 7.0).reshape(2, 3)
-        tensor = of_dense(format, array).check()
-        assert tensor.to_dense().tolist() == array.tolist()
-
-
-@pytest.mark.drawn(3)
 @pytest.mark.parametrize("format", TENSORS)
 @settings(max_examples=15)
 @given(st.data())
@@ -104,28 +95,6 @@ def test_unknown_names(text: str, rank: int, told: str) -> None:
     with pytest.raises(UsageError) as caught:
         find(text, rank)
     assert str(caught.value).startswith(told)
-
-
-def upper() -> Format:
-    """A format of one's own: the rows of an upper triangle behind each other, all places stored."""
-    return declare(
-        "upper",
-        "{[ii,w,jj] -> [i,j] : i=ii && j=jj && 0<=ii<NR && 0<=w<NC-ii && jj=ii+w}",
-        "{[ii,w,jj] -> [p] : p=start(ii)+w}",
-        index("start", "{[x] : 0<=x<=NR}", "{[y] : 0<=y<=NP}", monotone="increasing"),
-        places="NP",
-        order=("i", "j"),
-        invariants=("start(0)=0", "forall x: 0<=x<NR && x<NC => start(x+1)=start(x)+NC-x"),
-    )
-
-
-def test_a_format_of_ones_own() -> None:
-    from loopwright.sparse.tensor import sparse_tensor
-
-    tensor = sparse_tensor(upper(), (3, 3), {"start": [0, 3, 5, 6]}, np.arange(1, 7)).check()
-    assert tensor.to_dense().tolist() == [[1, 2, 3], [0, 4, 5], [0, 0, 6]]
-    with pytest.raises(UsageError, match=r"an invariant is violated: forall x: 0<=x<NR"):
-        sparse_tensor(upper(), (3, 3), {"start": [0, 3, 4, 6]}, np.arange(1, 7)).check()
 
 
 MAP = "{[n,ii] -> [i] : i=ii && 0<=n<NNZ && ii=f(n) && 0<=i<NR}"
@@ -332,15 +301,6 @@ def test_rules_that_may_read_anywhere_are_not_compiled() -> None:
 
 
 RANKS = {"mcoo3": 3, "csf": 3}
-
-
-def test_order_of_neighbours_is_order_of_all() -> None:
-    assert [str(rule) for rule in facts_of(find("csr")).further] == [
-        "rowptr(0) = 0",
-        "rowptr(NR) = NNZ",
-        "forall x,k,k_1: k < k_1 && k >= rowptr(x) && k_1 < rowptr(x+1) && x < NR && x >= 0"
-        " => k+col(k_1) >= k_1+col(k)",
-    ]
 
 
 @pytest.mark.parametrize("format", ["csr", "csf", "hicoo(2)", "lil", "mcoo2", "bcsr(2,2)", "dcsr"])

@@ -171,10 +171,3 @@ def test_any_whole_numbers(numbers: list[int], shift: int) -> None:
     small = [number >> shift for number in numbers]
     found = lines_of([np.array(small, np.int64), np.array(small, np.int64) != 0])
     assert found.decode() == "".join(f"{n} {int(n != 0)}\n" for n in small)
-
-
-def test_unsigned_numbers_and_several_columns() -> None:
-    large = np.array([0, 9999, 10_000, 99_999_999, 100_000_000, (1 << 64) - 1], np.uint64)
-    columns = [large, np.arange(6, dtype=np.int8), np.full(6, -0.5), np.full(6, 1e-7)]
-    wanted = "".join(f"{n} {k} -0.5 1e-07\n" for k, n in enumerate(large.tolist()))
-    assert lines_of(columns).decode() == wanted

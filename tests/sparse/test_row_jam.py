@@ -166,19 +166,6 @@ def test_without_a_rule_code_asks():
     assert spmv(tensor, x).tolist() == [100.0, 40.0]
 
 
-@pytest.mark.parametrize(
-    ("name", "array", "place", "number"), [("sell(2,4)", "scol", 0, -1), ("alto", "alto", 0, 99)]
-)
-def test_rules_of_built_in_formats_are_checked(name, array, place, number):
-    tensor = of_dense(name, np.array([[1.0, 2.0, 0.0], [0.0, 3.0, 0.0], [4.0, 0.0, 5.0]]))
-    x = np.ones(3)
-    assert compile_kernel("ij,j->i", tensor, x).executor._code.needs.relies_on_invariants
-    arrays = {key: found.copy() for key, found in tensor.arrays.items()}
-    arrays[array][place] = number
-    with pytest.raises(UsageError):
-        spmv(replace(tensor, arrays=arrays), x)
-
-
 def banded(rows: int, columns: int, offsets: list[int], seed: int, dtype: str) -> SparseTensor:
     """Diagonals of numbers whose sums depend on their order."""
     random = np.random.default_rng(seed)

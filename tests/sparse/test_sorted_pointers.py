@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from loopwright.diagnostics import UsageError
 from loopwright.sparse.curves import CURVES, alto_bits
 from loopwright.sparse.sorted_pointers import store_pointers
-from loopwright.sparse.sortedness import Sortedness, ascent
+from loopwright.sparse.sortedness import ascent
 from sparse_builders import morton
 
 find_sortedness = sys.modules["loopwright.sparse.sortedness"].find_sortedness
@@ -87,16 +87,6 @@ def test_numbers_of_all_sizes(
         assert found.skips or all(a[0] <= b[0] <= a[0] + 1 for a, b in pairs)
 
 
-def test_steps_that_go_round(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Differences alone would take a list for one that ascends, which returns to small numbers."""
-    monkeypatch.setattr(module, "_SHORT", 2)
-    row = np.array([0, 1, 101, 201, 40, 41], np.uint8)
-    col = np.arange(6, dtype=np.int32)
-    assert find_sortedness([row, col]) == Sortedness(True, False, (201, 5))
-    high = np.array([0, 100, 200, 201], np.uint8)  # in order, though in the upper half
-    assert find_sortedness([high, col[:4]]) == Sortedness(False, False, (201, 3))
-
-
 @given(st.lists(st.integers(0, (1 << 31) - 1), min_size=2, max_size=2))
 def test_morton_of_two(at: list[int]) -> None:
     assert int(CURVES["MORTON"](*map(np.array, at))) == morton(at)
@@ -126,23 +116,3 @@ def test_numbers_beyond_63_bits_are_refused() -> None:
         CURVES["ALTO"](big, big, big, big, big, big)
     with pytest.raises(UsageError, match="coordinates from 0 on"):
         CURVES["MORTON"](np.array(-1), np.array(0))
-
-
-@pytest.mark.parametrize("is_sorted", [False, True])
-def test_sortedness(is_sorted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lists that are longer than what is looked at first, and shorter ones."""
-    monkeypatch.setattr(module, "_SHORT", 4)
-    rng = np.random.default_rng(1)
-    for count in (0, 1, 3, 5, 12, 40):
-        for side in (2, 100):
-            points = rng.integers(0, side, (count, 2)).tolist()
-            points = sorted(points) if is_sorted else points
-            columns = [np.array([p[m] for p in points], np.int32) for m in (0, 1)]
-            pairs = list(itertools.pairwise(points))
-            descends = any(a > b for a, b in pairs)
-            found = find_sortedness(columns)
-            assert found.descends == descends
-            # In a list that descends nobody asks for more.
-            assert descends or found.repeats == any(a == b for a, b in pairs)
-            if found.largest is not None:
-                assert found.largest == tuple(int(column.max()) for column in columns)

@@ -13,7 +13,7 @@ from loopwright.diagnostics import UsageError
 from loopwright.ir.dtypes import dtype_of
 from loopwright.ir.interpret import interpret_nest
 from loopwright.semirings.named import semiring
-from loopwright.sparse.executors.add import Rows, add, merge_rows, merged_nest
+from loopwright.sparse.executors.add import Rows, add, merged_nest
 from loopwright.sparse.executors.fused import convert_einsum, explain_fused
 from loopwright.sparse.executors.sparse_einsum import einsum
 from loopwright.sparse.format import declare, index
@@ -117,17 +117,6 @@ def test_loops_stay_inside_and_merge(first, second, seed, fast):
     assert listed(out, out[0][-1]) == expected(one, other, lambda x, y: x + y)
 
 
-@given(rows_of_entries, rows_of_entries, st.integers(0, 99))
-@settings(max_examples=some(60), deadline=None)
-def test_code_merges(first, second, seed):
-    n = min(len(first), len(second))
-    one, other = compressed(first[:n], seed), compressed(second[:n], seed + 1)
-    for ring, plus in (("plus_times", lambda x, y: x + y), ("min_plus", min)):
-        out = room(one, other)
-        count = merge_rows(one, other, out, semiring(ring))
-        assert listed(out, count) == expected(one, other, plus)
-
-
 @pytest.mark.parametrize(
     ("pointers", "columns", "message"),
     [
@@ -168,16 +157,6 @@ def test_both_results_are_those_of_separate_calls(source: str) -> None:
         np.testing.assert_array_equal(y, dense @ x)
         _, y = convert_einsum("ij,jk->ik", tensor, right, to=target, threads=1)
         np.testing.assert_array_equal(y, dense @ right)
-
-
-@settings(max_examples=some(25), deadline=None)
-@given(st.integers(1, 6), st.integers(1, 6), st.integers(0, 9), st.booleans())
-def test_shapes_and_patterns(rows: int, columns: int, seed: int, is_back: bool) -> None:
-    dense = matrix(rows, columns, seed)
-    text, x = ("ij,i->j", np.arange(1.0, rows + 1)) if is_back else ("ij,j->i", np.ones(columns))
-    made, y = convert_einsum(text, of_dense("csr", dense), x, to="csc", threads=1)
-    np.testing.assert_array_equal(made.to_dense(), dense)
-    np.testing.assert_array_equal(y, np.einsum(text, dense, x))
 
 
 def test_the_loops_are_one() -> None:

@@ -256,16 +256,6 @@ def test_repeated_calls_of_several_operands(monkeypatch: pytest.MonkeyPatch) -> 
     np.testing.assert_array_equal(sddmm(tensor, left, right).values, first[1])
 
 
-def test_a_semiring_of_ones_own() -> None:
-    ring = lw.semirings.make_semiring(
-        "or_else", lambda x, y: lw.semirings.maximum(x, y), "mul", 0, 1, samples=[0, 1, 2, 5]
-    )
-    dense = pattern((6, 9), 19).astype(np.float64)
-    x = np.arange(9.0)
-    found = spmv(of_dense("dia", dense), x, semiring=ring)
-    np.testing.assert_array_equal(found, (dense * x).max(axis=1))
-
-
 def test_faulty_calls_are_told() -> None:
     tensor = of_dense("csr", np.eye(3))
     with pytest.raises(UsageError, match="index 'j' has two sizes"):

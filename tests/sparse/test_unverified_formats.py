@@ -82,15 +82,6 @@ def test_a_count_that_is_not_the_number_of_entries_is_refused(
 # -- entries that a map leaves out --------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("either")
-def test_an_entry_that_a_map_leaves_out_is_refused() -> None:
-    told = r"upper cannot hold the entry \(1, 0\)\nnote: found its map wants ii <= jj"
-    with pytest.raises(UsageError, match=told):
-        sparse.convert(FULL, UPPER)
-    with pytest.raises(UsageError, match=told):
-        sparse.convert_einsum("ij,j->i", sparse.convert(FULL, "csr"), np.ones(2), to=UPPER)
-
-
 def test_a_map_that_holds_only_some_numbers() -> None:
     """What depends on index arrays is seen once they are there."""
     first = rows("first", wanted=" && k<=2")

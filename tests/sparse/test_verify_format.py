@@ -15,7 +15,7 @@ from loopwright.sparse.format import Format, declare, index
 from loopwright.sparse.formats import find
 from loopwright.sparse.invariants import facts_of
 from loopwright.sparse.tensor import sparse_tensor
-from loopwright.sparse.verify_claims import claims_of, has_z3, proved_by_isl, proved_by_z3
+from loopwright.sparse.verify_claims import claims_of, has_z3, proved_by_z3
 from loopwright.sparse.verify_format import Status, Verification, verify
 from loopwright.sparse.verify_search import Search, storages
 
@@ -119,28 +119,6 @@ def test_built_in_formats_are_sound(name: str, rank: int) -> None:
     report = verify(name, rank=rank, side=2)
     assert report.is_sound
     assert all(o.status is not Status.OPEN for o in report.obligations)
-
-
-# What isl proves of each built-in format for all sizes; others hold by construction or by search.
-@pytest.mark.drawn(6)
-@pytest.mark.parametrize(
-    ("name", "missing"),
-    [
-        ("coo", set()),
-        ("mcoo2", set()),
-        ("csr", set()),
-        ("csr_unsorted", set()),
-        ("dia", {"places"}),
-        ("ell", set()),
-        ("bcsr(2,3)", set()),
-        ("dcsr", set()),
-        ("lil", set()),
-        ("alto", set()),
-    ],
-)
-def test_what_isl_proves(name: str, missing: set[str]) -> None:
-    format = find(name)
-    assert {c.name for c in claims_of(format) if not proved_by_isl(c, format)} == missing
 
 
 @pytest.mark.drawn(2)

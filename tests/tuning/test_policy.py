@@ -14,14 +14,12 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from drawn import in_all
 from loopwright import options
 from loopwright.calls.einsum import einsum_task
 from loopwright.cli.train_policy import text_plot
 from loopwright.diagnostics import UsageError
 from loopwright.machines import load_machine
 from loopwright.tuning.actions import LOOPTUNE_ACTIONS
-from loopwright.tuning.actors import price_by
 from loopwright.tuning.dqn import Learner, LearnerSettings
 from loopwright.tuning.environment import after_random_actions
 from loopwright.tuning.learned_cost import CostSamples, LearnedCost
@@ -38,7 +36,6 @@ from loopwright.tuning.training import Training, TrainingProgress, TrainingSetti
 from loopwright.tuning.training_trees import looptune_shapes, mixed_trees
 from loopwright.tuning.tree_construction import constructed_tree
 from loopwright.tuning.tree_cost import predict_seconds
-from loopwright.tuning.tree_features import TREE_COLUMNS, tree_row
 from loopwright.tuning.tree_observation import OBSERVED
 
 MACHINE = load_machine("neoverse-n1")
@@ -105,41 +102,6 @@ def test_the_learner_finds_the_values_of_a_chain(alpha: float, double: bool) -> 
     values = outputs(learner.steady, policy_inputs(seen.astype(np.float32)))
     assert values[:, 1] == pytest.approx(-1 - 0.1 * np.arange(4, -1, -1), abs=0.06)
     assert values[:, 0] == pytest.approx(-3, abs=0.06)
-
-
-# -- what measurements teach ----------------------------------------------------------------------
-
-
-def test_the_correction_learns_what_the_closed_form_leaves() -> None:
-    """The worse a tree is, the more its prediction is off."""
-    random, samples = Random(0), CostSamples(MACHINE)
-    rules = LOOPTUNE.rules(lambda tree: 1.0, MACHINE)
-    column = TREE_COLUMNS.index("log2 predicted over roofline")
-
-    def measured(tree: LoopTree) -> float:
-        octaves = tree_row(tree, MACHINE)[column] / 3
-        return predict_seconds(tree, MACHINE) * float(2.0 ** min(octaves, 1.5))
-
-    programs = [matmul_tree(64, 16 * n, 48) for n in range(4, 12)]
-    trees = [after_random_actions(random.choice(programs), rules, random, 12) for _ in range(400)]
-    for tree in trees:
-        samples.add(tree, measured(tree), str(tree.arrays))
-        samples.add(tree, float("nan"), "0")
-    assert 50 < len(samples) < len(trees)
-    cost = samples.fit()
-    assert cost.error < 0.5 * samples.spread
-    (found,) = price_by(cost, MACHINE)([TREE])
-    assert found == pytest.approx(measured(TREE), rel=0.25)
-    (plain,) = price_by(cost, load_machine("zen3"))([TREE])
-    assert plain == predict_seconds(TREE, load_machine("zen3"))
-    again = CostSamples(MACHINE)
-    again.restore(samples.arrays())
-    assert again.fit().to_bytes() == cost.to_bytes()
-    with pytest.raises(ValueError, match="other shapes"):
-        again.restore(samples.arrays() | {"times": np.zeros((2, 3))})
-
-
-# -- actors ---------------------------------------------------------------------------------------
 
 
 # -- policies -------------------------------------------------------------------------------------
@@ -393,36 +355,6 @@ def test_tune_by_the_policy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
         (tmp_path / "policy-general.npz").write_bytes(dump_policy(policy_of("stop")))
         found = lw.tune("ik,jk->ij", a, a, by="policy", threads=1)
         assert found == lw.tune("ik,jk->ij", a, a, threads=1)
-
-
-def test_a_damaged_policy_of_the_user_is_told_and_the_shipped_one_serves(
-    policy: Policy, tmp_path: Path
-) -> None:
-    a = np.ones((67, 53), np.float32)
-    nans = altered(dump_policy(policy), q0=np.full((INPUTS, 16), np.nan, np.float32))
-    with options.override(data_dir=str(tmp_path)):
-        shipped = lw.tune("ik,jk->ij", a, a, by="policy", threads=1)
-        cases = {
-            b"nothing": "no archive of arrays",
-            dump_policy(policy)[:-40]: "without the array head|zip",
-            nans: "not finite",
-            altered(dump_policy(policy), q0=np.zeros((3, 16), np.float32)): "shape",
-            altered(dump_policy(policy), head=head(schema=1)): "schema 1",
-            dump_policy(policy): "it is for the space 'looptune'",
-        }
-        for number, (data, said) in enumerate(cases.items()):
-            (tmp_path / "policy-general.npz").write_bytes(data)
-            with pytest.warns(UserWarning, match=rf"policy-general.npz is set aside \(.*({said})"):
-                found = lw.tune("ik,jk->ij", a, a, by="policy", threads=1)
-            assert found == shipped
-            if 0 < number < len(cases) - 1 and not in_all():
-                continue  # einsum takes the policy as tune does
-            # Of a size of its own: a record of an earlier call would be taken without a policy.
-            b = np.ones((68 + number, 53), np.float32)
-            with pytest.warns(UserWarning, match="the shipped policy serves"):
-                result = lw.einsum("ik,jk->ij", a, b, tune="policy", threads=1)
-            assert np.array_equal(result, a @ b.T)
-            assert (tmp_path / "policy-general.npz").read_bytes() == data
 
 
 def test_shipped_policies_are_those_that_are_pinned() -> None:

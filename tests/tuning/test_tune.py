@@ -22,7 +22,7 @@ from loopwright.transform.loop_marks import Unroll
 from loopwright.transform.plan import Plan
 from loopwright.tuning.candidate_worker import Worker, examine
 from loopwright.tuning.records import Key, Log, Record, log_of_user
-from loopwright.tuning.search import Progress, search
+from loopwright.tuning.search import search
 from loopwright.tuning.time_comparison import compared
 from loopwright.tuning.worker_process import difference
 from tuning.fake_tasks import LIMITS, HandClock, NamedTask, plan_called
@@ -78,17 +78,6 @@ def test_a_search_goes_on_where_the_last_one_ended() -> None:
     assert last.tried == 0
     assert last.plan == plan_called("fast")
     assert len(list(log)) == 2
-
-
-def test_ctrl_c_keeps_the_best_so_far() -> None:
-    def interrupted(progress: Progress) -> None:
-        if progress.gain > 1:
-            raise KeyboardInterrupt
-
-    found, log = searched("slow", "fast", "hang", report=interrupted)
-    assert found.is_interrupted
-    assert found.plan == plan_called("fast")
-    assert log.best(NamedTask(()).key) is not None
 
 
 class LostExecutor(Executor):

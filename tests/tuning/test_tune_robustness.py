@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
-import re
 import signal
 import subprocess
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +15,12 @@ import pytest
 
 import loopwright as lw
 from drawn import combined
-from loopwright.calls.einsum import einsum_task
 from loopwright.calls.tune import tasks_of
 from loopwright.diagnostics import UsageError
-from loopwright.transform.plan import Plan
 from loopwright.tuning.candidate_worker import Limits, Worker
 from loopwright.tuning.oracle_check import oracle_of
-from loopwright.tuning.recall import plan_digest
 from loopwright.tuning.records import Key, Log, Record, log_of_user
 from loopwright.tuning.search import Tuned, search
-from loopwright.tuning.worker_process import difference
 from tuning.fake_tasks import LIMITS, HandClock, NamedTask, plan_called
 
 FAST, BASE = plan_called("fast"), plan_called("base")
@@ -90,9 +83,6 @@ def test_ctrl_c_while_a_candidate_hangs_ends_its_process(hand_clock: HandClock) 
     assert log_of_user().best(NamedTask(()).key) is not None
 
 
-# -- executors ------------------------------------------------------------------------------------
-
-
 # -- records --------------------------------------------------------------------------------------
 
 
@@ -145,27 +135,6 @@ def halved(a: Any, b: Any) -> None:
             b[i, j] = (a[i - 1, j] + a[i + 1, j]) * 0.5
 
 
-def test_records_of_loops_against_another_construction_are_set_aside() -> None:
-    a, b = np.ones((30, 30)), np.zeros((30, 30))
-    code, task = halved.task(a, b)
-    assert task is not None
-    construction = task.construction()
-    assert construction != Plan(())
-    stale = replace(
-        record(task.key, seconds=0.1), plan=Plan(()).to_json(), construction=Plan(()).to_json()
-    )
-    log_of_user().add([stale])
-    code.forget()
-    assert halved.plan(a, b) == construction
-    # A newer record is taken, also where one of another construction claims a greater gain.
-    log_of_user().add([replace(stale, construction=construction.to_json(), seconds=0.5)])
-    code.forget()
-    assert halved.plan(a, b) == Plan(())
-    assert plan_digest(construction.to_json()) == plan_digest(
-        json.loads(json.dumps(construction.to_json()))
-    )
-
-
 # Data of plans in whole lines: of no kind, of another version, no plan, illegal for all tasks here.
 DAMAGED = [
     {"version": BASE.to_json()["version"], "steps": [{"kind": "none"}]},
@@ -195,26 +164,6 @@ def test_a_plan_that_was_damaged_in_the_log_is_set_aside(
 
 
 # -- the oracle -----------------------------------------------------------------------------------
-
-
-@pytest.mark.drawn(2)
-@pytest.mark.parametrize(
-    "subscripts", ["ik,kj->ij", "ijk,kl->jil", "i,ij->j", "ij,j->i", "ij->ji", "bij,bjk->bik"]
-)
-def test_candidates_are_compared_with_the_interpreter(subscripts: str) -> None:
-    terms = subscripts.partition("->")[0].split(",")
-    arrays = [np.ones([23] * len(term), np.float32) for term in terms]
-    task = einsum_task(subscripts, *arrays, threads=1)
-    oracle = oracle_of(task)
-    assert oracle is not None
-    plans = [task.construction(), *islice(task.neighbours(task.construction()), 3)]
-    for plan in plans:
-        found = oracle.found(plan)
-        assert found is not None
-        assert difference(found[0], oracle.expected[0], oracle.bench.terms, "the oracle's") == ""
-    found[0][0] += 1
-    told = difference(found[0], oracle.expected[0], 1, "the oracle's")
-    assert re.match("1 of .* elements differ from the oracle's", told)
 
 
 def test_numbers_without_dimensions_reach_the_code_of_the_oracle() -> None:

@@ -7,22 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from drawn import drawn
-from kernels.corpus import CONSTANT, KERNELS, LITERAL, SYMBOLIC, Mode, write_source
+from kernels.corpus import KERNELS, LITERAL, Mode, write_source
 from loopwright.frontends.c import read_c
 from loopwright.frontends.extract import program_of
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Program
 from loopwright.lower.passes import lower_schedule
-from loopwright.machines.host import host
-from loopwright.planner.planners import model_planner
 from loopwright.transform.plan import Plan, apply_plan
 from loopwright.transform.step import Step
-from loopwright.validate import check_translation, validate
-from loopwright.validate.check_data import Runner
-from loopwright.validate.check_order import is_parallel
+from loopwright.validate import validate
 from loopwright.validate.problem_sizes import pick_sizes
-from loopwright.validate.runners import jit_runners
 from programs import Do, nest, program
 from programs import For as Loop
 
@@ -94,10 +88,6 @@ def test_sizes_stay_in_bounds_and_within_effort() -> None:
     assert report.checked[-1].startswith("order against the source order at n = 67")
 
 
-SIZES = (0, 1, 2, 3, 5, 7)
-MOST_ACCESSES = 2_000
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("corpus")
@@ -112,22 +102,3 @@ def programs(number: int, mode: Mode, folder: Path) -> list[Program]:
     source = write_source(kernel, folder, dtype=dtype, mode=mode, extents=extents)
     regions = read_c(source).regions
     return [program_of(region.tree, reassoc=number % 2 == 0) for region in regions]
-
-
-def compiled(nest: LoopNest) -> dict[str, Runner]:
-    """Machine code for one thread and for two."""
-    teams = (1, 2) if is_parallel(nest) else (1,)
-    names = (f"jit, {threads} threads" for threads in teams)
-    return dict(zip(names, jit_runners(nest, teams), strict=True))
-
-
-@pytest.mark.drawn(4)
-@pytest.mark.parametrize("number", drawn(range(len(KERNELS)), 6), ids=drawn(KERNELS, 6))
-def test_kernel(number: int, folder: Path) -> None:
-    """None, one, two and primes: as many sizes as the interpreter can follow."""
-    for each in programs(number, (SYMBOLIC, CONSTANT)[number // 2 % 2], folder):
-        nest = lower_schedule(model_planner(each, host(), 2)[1])
-        sizes = pick_sizes(each, values=SIZES, most=MOST_ACCESSES, count=5, seed=number)
-        assert len(sizes) >= (1 if not each.params else 3)
-        found = check_translation(each, nest, sizes, runners=compiled(nest), threads=(2,))
-        assert [str(difference) for difference in found] == []

@@ -10,13 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drawn import some
-from loopwright.diagnostics import IllegalStep, UsageError
+from loopwright.diagnostics import UsageError
 from loopwright.ir import expr as ir
 from loopwright.ir.dtypes import FLOAT64, INT32
 from loopwright.ir.evaluate import evaluate as evaluate_expr
 from loopwright.ir.program import Role
 from loopwright.sparse import computations as spf
-from loopwright.sparse.formats import find
 from loopwright.sparse.spf.computation import Computation, DataSpace, Stmt
 from loopwright.sparse.spf.dataflow import CarriedEdge, dataflow, dot_text, svg_text
 from loopwright.sparse.spf.implied import KnownConstraints
@@ -147,46 +146,6 @@ def test_elimination_keeps_every_point(known: list[Constraint], name: str) -> No
     for point in points(known):
         rest = {n: v for n, v in point.items() if n != name}
         assert all(holds(c, rest, {}) for c in less)
-
-
-ROWS = """
-    in rowptr[NR+1]: int32, in col[NNZ]: int32
-    in val[NNZ]: float64; in x[NC]: float64; out y[NR]: float64
-"""
-PRODUCT = """
-    zero: {[i] : 0<=i<NR} at (0, i, 0): y(i) = 0
-    add: {[i,k] : 0<=i<NR && rowptr(i)<=k<rowptr(i+1)} at (1, i, 0, k, 0): y(i) += val(k)*x(col(k))
-"""
-
-
-def matrix_product() -> spf.Computation:
-    return spf.computation("product", ROWS, PRODUCT, facts=find("csr", 2))
-
-
-def test_a_product_and_its_steps() -> None:
-    rng = np.random.default_rng(1)
-    dense = rng.random((7, 5)) * (rng.random((7, 5)) < 0.5)
-    counts = np.count_nonzero(dense, axis=1)
-    arrays = {
-        "rowptr": np.concatenate(([0], np.cumsum(counts))).astype(np.int32),
-        "col": np.nonzero(dense)[1].astype(np.int32),
-        "val": dense[np.nonzero(dense)],
-        "x": rng.random(5),
-    }
-    sizes = {"NR": 7, "NC": 5, "NNZ": int(counts.sum())}
-    whole = matrix_product()
-    assert whole.symbols == ("NC", "NNZ", "NR")
-    fused = spf.fuse(whole, "zero", "add", 1)
-    for each in (whole, fused, spf.parallelise(fused, "add")):
-        y = np.full(7, np.nan)
-        spf.compile_computation(each)({**arrays, "y": y}, sizes)
-        np.testing.assert_allclose(y, dense @ arrays["x"])
-    with pytest.raises(IllegalStep, match="flow dependence of add on zero through y"):
-        spf.interchange(fused, "add", 1, 2)
-    assert "add: {[i,k]" in str(fused)
-    assert "y[i] + val[k] * x[int64(col[k])]" in str(fused)
-    assert spf.svg_text(spf.dataflow(fused)).startswith("<svg")
-    assert "digraph" in spf.dot_text(spf.dataflow(fused))
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.ir import expr as ir
 from loopwright.ir.dtypes import INT32, INT64
 from loopwright.ir.program import Role
-from loopwright.sparse.spf.array_dependences import dependences
 from loopwright.sparse.spf.computation import Computation, DataSpace, Stmt
 from loopwright.sparse.spf.rescheduling import (
     distribute,
@@ -73,7 +72,6 @@ FILL = Stmt.of(
 )
 BACK = Stmt.of("back", "{[i] : 1 <= i < N}", (0, "i", 0), "y(i)", load("b", "i-1", of="i"))
 FORTH = Stmt.of("forth", "{[i] : 0 <= i < N}", (0, "i", 1), "b(i)", load("y", "i", of="i"))
-USE = Stmt.of("use", "{[i] : 0 <= i < N}", (1, "i", 0), "b(i)", load("y", "N-1-i", of="i"))
 AHEAD = Stmt.of("ahead", "{[i] : 0 <= i < N-1}", (1, "i", 0), "b(i)", load("y", "i+1", of="i"))
 
 Step = Callable[[], Computation]
@@ -124,11 +122,6 @@ ILLEGAL: tuple[tuple[Step, str], ...] = (
         "output dependence of fill on fill through out",
     ),
 )
-
-
-def fuse_later(made: Computation) -> Computation:
-    """`ahead` in the loop of `clear`, two iterations late."""
-    return reschedule(made, {"ahead": (0, "i+2", 1)})
 
 
 @pytest.mark.parametrize(("step", "told"), ILLEGAL)
@@ -235,20 +228,6 @@ def data(made: Computation) -> tuple[dict[str, np.ndarray], dict[str, int]]:
     }
     names = {space.name for space in made.spaces}
     return {name: array for name, array in arrays.items() if name in names}, symbols
-
-
-def test_dependences_of_an_assembly() -> None:
-    found = [str(d) for d in dependences(assembly()) if d.kind == "flow"]
-    assert found == [
-        "flow zero -> histogram through count",
-        "flow zero -> prefix through count",
-        "flow histogram -> histogram through count, carried by loop 1",
-        "flow histogram -> prefix through count",
-        "flow first -> prefix through start",
-        "flow first -> copy through start",
-        "flow prefix -> prefix through start, carried by loop 1",
-        "flow prefix -> copy through start",
-    ]
 
 
 def test_wrong_requests_are_told() -> None:

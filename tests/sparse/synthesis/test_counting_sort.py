@@ -5,13 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drawn import combined, in_all, some
+from drawn import combined, in_all
 from loopwright.diagnostics import UsageError
 from loopwright.ir.dtypes import INT32
 from loopwright.sparse.curves import CURVES
 from loopwright.sparse.formats import find
 from loopwright.sparse.synthesis.bucket_partition import pack_key, partitioned
-from loopwright.sparse.synthesis.coalesce import coalesced
 from loopwright.sparse.synthesis.counting_sort import sort_entries, sort_places
 from loopwright.sparse.synthesis.definitions import PermutationArray, SortKey
 from loopwright.sparse.synthesis.entry_order import Order
@@ -71,21 +70,7 @@ def test_orders_of_too_many_bits_are_refused() -> None:
         sort_entries(bench.iterator, terms("MORTON(i,j)"), bench.builder, sizes_of(shape, "ij"))
 
 
-# -- repeated entries -----------------------------------------------------------------------------
-
-
-@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=30))
-@settings(max_examples=some(30))
-def test_repeated_entries_are_summed(points: list[tuple[int, int]]) -> None:
-    points.sort()
-    values = [float(1 << n) for n in range(len(points))]  # every sum of some of them is different
-    columns = [np.array([p[m] for p in points], np.int32) for m in (0, 1)]
-    bench = Bench(columns, values, terms("i", "j"))
-    found = bench.entries(coalesced(bench.iterator, bench.builder))
-    sums: dict[tuple[int, ...], float] = {}
-    for point, value in zip(points, values, strict=True):
-        sums[point] = sums.get(point, 0.0) + value
-    assert found == (list(sums), list(sums.values()))
+# -- ways to sort buckets -------------------------------------------------------------------------
 
 
 WIDE_SHAPE = (300, 280)
@@ -216,19 +201,6 @@ def permuted(made: PermutationArray, lengths: list[int]) -> tuple[list[int], lis
     for stage in builder.stages:
         run_stage(stage, held, known)
     return held["perm"].tolist(), held["pos"].tolist()
-
-
-@pytest.mark.drawn(2)
-@pytest.mark.parametrize("count", [0, 1, 5, 100])
-@pytest.mark.parametrize("falls", [False, True])
-def test_windows_of_lengths(count: int, falls: bool) -> None:
-    lengths = np.random.default_rng(count).integers(0, 6, count).tolist()
-    made = keyed(("floor(place/8)", False), ("rlen(place)", falls), ("place", False))
-    sign = -1 if falls else 1
-    expected = sorted(range(count), key=lambda x: (x // 8, sign * lengths[x]))
-    perm, pos = permuted(made, lengths)
-    assert perm == expected
-    assert [perm[p] for p in pos] == list(range(count))
 
 
 def test_a_key_without_bounds_is_refused() -> None:

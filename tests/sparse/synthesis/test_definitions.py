@@ -18,7 +18,6 @@ from loopwright.sparse.enumerate_sets import enumerate_points, values_of
 from loopwright.sparse.executors.sparse_einsum import einsum
 from loopwright.sparse.format import Format, Index, Padding, declare, index
 from loopwright.sparse.formats import find
-from loopwright.sparse.invariants import loop_facts
 from loopwright.sparse.synthesis.definitions import (
     CountSymbol,
     LastSymbol,
@@ -26,11 +25,10 @@ from loopwright.sparse.synthesis.definitions import (
     define_arrays,
 )
 from loopwright.sparse.synthesis.entry_iterator import entry_iterator
-from loopwright.sparse.synthesis.index_widths import made_types
 from loopwright.sparse.synthesis.inverse import determines, invert
 from loopwright.sparse.synthesis.stages import Builder
 from loopwright.sparse.tensor import SparseTensor, sparse_tensor
-from loopwright.sparse.tensor_entries import entries, environment_of
+from loopwright.sparse.tensor_entries import environment_of
 from loopwright.sparse.uf import Term, evaluate, parse_linear
 from sparse.synthesis.pairs import FORMATS_2D, FORMATS_3D, scattered
 from sparse_builders import of_dense
@@ -194,17 +192,6 @@ def short(dtype: str) -> Format:
     )
 
 
-@pytest.mark.parametrize(("dtype", "rows"), [("int8", 128), ("uint8", 256), ("int16", 1 << 15)])
-def test_the_last_coordinate_that_fits(dtype: str, rows: int) -> None:
-    format = short(dtype)
-    assert dict(made_types(format, (rows, 3), 10, INT32))["row"].numpy == np.dtype(dtype)
-    array = np.zeros((rows, 3))
-    array[rows - 1, 1] = array[0, 2] = 1
-    tensor = convert(array, format)
-    assert tensor.arrays["row"].dtype == np.dtype(dtype)
-    assert np.array_equal(tensor.to_dense(), array)
-
-
 def test_a_coordinate_that_does_not_fit_is_refused() -> None:
     array = np.zeros((300, 3))
     array[3, 1] = array[128, 2] = 1
@@ -225,36 +212,6 @@ def test_a_sum_that_does_not_fit_is_refused() -> None:
     assert np.array_equal(convert(few, own).to_dense(), few)
     with pytest.raises(UsageError, match=r"own: cptr\[1\] = 128 does not fit int8"):
         convert(many, own)
-
-
-def builder_of(name: str, rank: int = 2) -> Builder:
-    format = find(name, rank)
-    builder = Builder(INT32, loop_facts(format))
-    for found in format.indices:
-        builder.given(found.name, INT32, found.extents)
-    return builder
-
-
-@pytest.mark.parametrize(
-    ("name", "rank"), [*((f, 2) for f in FORMATS_2D), *((f, 3) for f in FORMATS_3D)]
-)
-def test_streams_are_what_descriptors_mean(name: str, rank: int) -> None:
-    """The points of the domain, one after the other, have the coordinates and places of entries."""
-    tensor = of_dense(name, scattered(rank + 7, (6, 7, 5)[:rank], 0.3))
-    iterator = entry_iterator(tensor.format, "values", FLOAT64, builder_of(name, rank))
-    around = environment_of(tensor)
-    columns = enumerate_points(iterator.domain.conjs[0], iterator.domain.variables, around)
-    expected = entries(tensor)
-    for coordinate, right in zip(tensor.format.coordinates, expected.coordinates, strict=True):
-        found = values_of(iterator.coordinates[coordinate], columns, around)
-        assert np.array_equal(found, right), coordinate
-    assert np.array_equal(values_of(iterator.place, columns, around), expected.places)
-    if iterator.count is not None:
-        assert values_of(iterator.count, {}, around) == expected.count
-    where = dict(zip(tensor.format.coordinates, expected.coordinates, strict=True))
-    keys = [values_of(key, where, around) for key in iterator.order]
-    listed = list(zip(*(np.broadcast_to(key, expected.count) for key in keys), strict=True))
-    assert listed == sorted(listed)
 
 
 def test_a_coordinate_that_does_not_follow_is_refused() -> None:

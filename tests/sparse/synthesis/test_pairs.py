@@ -23,18 +23,6 @@ from sparse.synthesis.pairs import (
 from sparse_builders import Entry, build, of_dense
 
 SMALL = tuple(patterns(3, least=1 if HUNTS else 3))
-# Sizes are written with as many bits each, so that code is synthesised once for all of them.
-MATRICES = (
-    scattered(1, (17, 23), 0.15),
-    scattered(2, (32, 18), 0.9),
-    scattered(3, (19, 31), 0.02),  # most rows and columns empty
-    np.diag(np.arange(1.0, 20)) + np.diag(np.arange(1.0, 17), 3),
-    np.triu(scattered(4, (20, 20), 0.5)),
-    np.where(np.arange(24)[:, None] % 5 == 0, scattered(5, (24, 17), 0.8), 0),  # few rows
-    np.where(np.arange(31) % 7 == 3, scattered(6, (18, 31), 0.8), 0),  # few columns
-    *(np.zeros(shape) for shape in ((0, 0), (0, 3), (3, 0), (4, 4))),
-    *(np.eye(*shape, k=shape[1] - 1) * 2.5 for shape in ((1, 1), (1, 4))),
-)
 BITS = [number >> np.arange(8).reshape(2, 2, 2) & 1 for number in drawn(range(256), 11)]
 TENSORS = (
     scattered(7, (5, 6, 7), 0.1),
@@ -57,12 +45,6 @@ def assert_pairs(source: str, formats: tuple[str, ...], one_in: int, arrays: Any
 def test_small_patterns(source: str) -> None:
     """Patterns up to 3 x 3, for every pair some of them: together all, twice."""
     assert_pairs(source, FORMATS_2D, 8, SMALL)
-
-
-@pytest.mark.drawn(6)
-@pytest.mark.parametrize("source", FORMATS_2D)
-def test_larger_patterns(source: str) -> None:
-    assert_pairs(source, FORMATS_2D, 8, drawn(MATRICES, 4, FORMATS_2D.index(source)))
 
 
 @pytest.mark.drawn(3)

@@ -159,30 +159,6 @@ def test_laws_of_products_hold() -> None:
                 assert any(all(holds(c, point, {}) for c in end) for end in clause.conclusions)
 
 
-def rules(**properties: object) -> list[str]:
-    domain = parse_set("{[x] : 0 <= x < N}")
-    return [str(r) for r in FunctionFacts("f", domain=domain, **properties).rules]  # type: ignore[arg-type]
-
-
-def test_rules_of_properties() -> None:
-    inside = "x0 < N && x0 >= 0"
-    both = "x0 < N && x0 <= y0 && x0 >= 0 && y0 < N && y0 >= 0"
-    assert rules(range=parse_set("{[y] : 0 <= y <= M}")) == [
-        f"forall x0: {inside} => f(x0) <= M && f(x0) >= 0"
-    ]
-    assert rules(monotone=(Monotone(),)) == [f"forall x0,y0: {both} => f(x0) <= f(y0)"]
-    # Without gaps in the domain a strictly growing function grows by at least the distance.
-    assert rules(monotone=(Monotone(is_strict=True),)) == [
-        f"forall x0,y0: {both} => x0+f(y0) >= y0+f(x0)"
-    ]
-    assert rules(monotone=(Monotone(is_increasing=False),)) == [
-        f"forall x0,y0: {both} => f(x0) >= f(y0)"
-    ]
-    assert rules(is_injective=True) == [
-        "forall x0,y0: f(x0) = f(y0) && x0 < N && x0 >= 0 && y0 < N && y0 >= 0 => x0 = y0"
-    ]
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [
