@@ -94,18 +94,3 @@ def test_bits_are_those_of_the_source_order(
         assert not is_kernel
     # Kernels of one step round the product and the sum apart.
     np.testing.assert_allclose(args[0], expected[0], rtol=1e-6 if is_kernel else 0.0)
-
-
-def test_the_arrays_of_a_call_decide() -> None:
-    """One function: rows of a matrix are loops, those of a transposed one a kernel."""
-    compiled = lw.jit(gemv)
-    y, A, x = arguments(gemv, 17, 23, "float64")
-    assert not is_contraction(compiled, y, A, x)
-    assert is_contraction(compiled, y, np.asfortranarray(A), x)
-    assert is_contraction(compiled, y, np.ascontiguousarray(A.T).T, x)
-    assert not is_contraction(compiled, y, A[:, ::-1], x)
-    expected = in_source_order(gemv, [y, A, x])[0]
-    for lying in (A, np.asfortranarray(A)):
-        found = y.copy()
-        compiled(found, lying, x)
-        np.testing.assert_array_equal(found, expected)
