@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 import loopwright as lw
+from loopwright.backends.elementary.elementary_functions import elementary_functions
+from loopwright.ir.dtypes import FLOAT32, FLOAT64
+from loopwright.machines.load import load_machine
 
 SOURCE = """
 void f(int n, TYPE a[n], TYPE b[n]) {
@@ -71,3 +74,30 @@ def test_errors_and_ends(function: str, kind: str) -> None:
     assert ulps.max() < ULPS[function]
     zero = a == 0.0
     assert np.array_equal(np.signbit(b[zero]), np.signbit(rounded[zero]))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("function", ULPS)
+def test_any_nan_stays_one(function: str, kind: str) -> None:
+    whole, fraction = ("u4", 23) if kind == "float" else ("u8", 52)
+    least = np.array(np.inf, KINDS[kind]).view(whole)
+    quiet = least | np.array(1 << (fraction - 1), whole)
+    a = (quiet | np.arange(64, dtype=whole)).view(KINDS[kind])
+    b = np.zeros_like(a)
+    lw.compile(source(function, kind))(len(a), a, b)
+    assert np.isnan(b).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "single", "double"),
+    [
+        ("neoverse-n1", {"log"}, set()),
+        ("zen3", {"log"}, {"log"}),
+        ("sapphirerapids", {"log"}, {"log"}),
+    ],
+)
+def test_where_they_are_taken(name: str, single: set[str], double: set[str]) -> None:
+    found = elementary_functions(load_machine(name).features)
+    always = {"exp", "sin", "cos", "tanh"}
+    assert {function for function, dtype in found if dtype == FLOAT32} == always | single
+    assert {function for function, dtype in found if dtype == FLOAT64} == always | double

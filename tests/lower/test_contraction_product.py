@@ -112,3 +112,46 @@ ROWS = list(pairwise(CHOICES))
 def test_every_pair_of_decisions(number: int) -> None:
     kernel = kernel_from(ROWS[number], RINGS[number % len(RINGS)])
     check_kernel(kernel, problems(kernel))
+
+
+@pytest.mark.drawn(11)
+@pytest.mark.parametrize(
+    ("types", "group", "left", "right", "parallel", "initial"),
+    [  # group 4: of one kind, the sign bits of left are turned
+        (("int8", "int8"), 4, P.ALONG_P, P.ALONG_TILE, "none", Initial.ZERO),
+        (("uint8", "uint8"), 4, P.ALONG_TILE, P.ALONG_P, "i", Initial.OUT),
+        (("int8", "int8"), 4, P.GATHER, P.WALK_TILE, "i", Initial.OUT),
+        (("uint8", "uint8"), 4, P.WALK_P, P.ANY, "j", Initial.ZERO),
+        (("int8", "int8"), 4, P.BY_PANEL, P.GATHER, "batch", Initial.SCALED),
+        (("uint8", "int8"), 4, P.WALK_TILE, P.WALK_P, "none", Initial.OUT),
+        (("int8", "uint8"), 4, P.ANY, P.BY_PANEL, "j", Initial.ZERO),
+        (("int16", "int16"), 2, P.ALONG_P, P.ALONG_TILE, "i", Initial.OUT),
+        (("int16", "int16"), 2, P.ALONG_TILE, P.ALONG_P, "none", Initial.SCALED),
+        (("int8", "int16"), 2, P.GATHER, P.BY_PANEL, "none", Initial.OUT),
+        (("uint8", "int8"), 2, P.WALK_TILE, P.ALONG_P, "batch", Initial.ZERO),
+    ],
+)
+def test_dot_instructions_of_x86(
+    types: tuple[str, str],
+    group: int,
+    left: Packing,
+    right: Packing,
+    parallel: str,
+    initial: Initial,
+) -> None:
+    """One factor signed and one not, or pairs of 16-bit integers, broadcast from memory."""
+    wide = "int32" if initial is Initial.OUT else "uint32"
+    kernel = kernel_of(
+        Algorithm.PRODUCT,
+        ring("add", "mul", *types, wide, wide),
+        (3, 2, 4),
+        left_packing=left,
+        right_packing=right,
+        unroll=2,
+        group=group,
+        flipped=group == 4 and types[0] == types[1],
+        parallel=parallel,
+        initial=initial,
+        ahead=4,
+    )
+    check_kernel(kernel, problems(kernel))

@@ -10,16 +10,22 @@ import pytest
 from backends.compiled import compile_nest
 from drawn import combined
 from loopwright.ir.check import check_nest
+from loopwright.ir.contraction_shape import ContractionShape, Dim
+from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.interpret import Memory, interpret_nest
 from loopwright.ir.kernel_variant import (
+    Algebra,
     Algorithm,
     Broadcast,
     ContractionKernel,
+    Initial,
     Packing,
 )
 from loopwright.ir.loops import Space
 from loopwright.kernels import thread_pool
 from loopwright.lower.contraction_nests.contraction_kernel import lower_contraction
+from loopwright.machines.load import load_machine
+from loopwright.planner.contraction_plans.analytical import choose
 from lower.contractions import (
     Layout,
     Made,
@@ -158,3 +164,39 @@ def test_every_integer_comes_out_as_by_absorbing_sums(
     kernel = replace(kernel, variant=replace(kernel.variant, broadcast=broadcast))
     cases = ("one sign", "large", "left", "right", "both", "both signs everywhere", "other end")
     check_guarded(kernel, [integers(kernel, case, seed) for seed, case in enumerate(cases)])
+
+
+@pytest.mark.parametrize(
+    ("machine", "pair", "dtype", "initial", "wanted"),
+    [
+        ("sapphirerapids", ("min", "add"), "float32", Initial.ZERO, True),
+        ("sapphirerapids", ("max", "min"), "float64", Initial.ZERO, True),
+        ("sapphirerapids", ("min", "add"), "float32", Initial.OUT, True),
+        ("sapphirerapids", ("min", "add"), "float32", Initial.SCALED, False),
+        ("sapphirerapids", ("min", "add"), "int32", Initial.ZERO, False),
+        ("sapphirerapids", ("add", "mul"), "float32", Initial.ZERO, False),
+        ("zen3", ("min", "add"), "float32", Initial.ZERO, False),
+        ("neoverse-n1", ("min", "add"), "float32", Initial.ZERO, False),
+        ("neoverse-n1", ("min", "add_top"), "int32", Initial.ZERO, True),
+        ("neoverse-n1", ("max", "add_bottom"), "int8", Initial.OUT, True),
+        ("zen3", ("min", "add_top"), "int64", Initial.ZERO, True),
+        ("neoverse-n1", ("min", "add_top"), "uint32", Initial.ZERO, False),
+        ("neoverse-n1", ("max", "mul_sat"), "int32", Initial.ZERO, False),
+    ],
+)
+def test_who_scans_its_operands(
+    machine: str, pair: tuple[str, str], dtype: str, initial: Initial, wanted: bool
+) -> None:
+    """Signed sums with an end that absorbs; and on machines whose exact minimum takes many
+    instructions, minima that begin with the identity or with out as it is.
+    """
+    n = 256
+    instance = ContractionShape((), (Dim(n, n, 0, n),), (Dim(n, 0, 1, 1),), (Dim(n, 1, n, 0),))
+    algebra = Algebra(*pair, 0, *[DTYPES[dtype]] * 4, initial, False)
+    assert (
+        choose(instance, algebra, load_machine(machine), 1, reassoc=True).kernel.variant.guarded
+        == wanted
+    )
+    assert not choose(
+        instance, replace(algebra, scaled=True), load_machine(machine), 1, reassoc=True
+    ).kernel.variant.guarded
