@@ -11,12 +11,11 @@ import pytest
 
 import loopwright as lw
 from loopwright import kernels, options
-from loopwright.backends.llvm.llvm_emitter import emit_module
 from loopwright.calls.polyhedral_function import PolyhedralFunction
 from loopwright.diagnostics import BoundsError, InternalError
-from loopwright.ir.dtypes import DTYPES, FLOAT64, INT64
-from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Var
-from loopwright.ir.loops import Alloc, Buffer, Copy, For, LoopNest, Mark, Space, Stmt, Store
+from loopwright.ir.dtypes import DTYPES, FLOAT64
+from loopwright.ir.expr import Binary, Const, Expr, Load, Var
+from loopwright.ir.loops import Buffer, For, LoopNest, Mark, Stmt, Store
 from loopwright.pipeline import Compilation
 from loopwright.runtime.kernel import BoundKernel
 from no_kernels import forget_kernels
@@ -98,16 +97,6 @@ def test_rows_are_told_from_their_neighbours() -> None:
     assert told(bound(body, rank=2), x, y) == ("x", 1, 4, (0, 4))
 
 
-def test_local_memory_copies_and_tables() -> None:
-    local = Buffer("t", FLOAT64, (ONE,), Space.SCRATCH, writable=True)
-    copy = Copy("t", (ONE,), "x", (ZERO,), (n,))
-    body = Alloc(local, (n,), copy)
-    assert told(bound(body), np.ones(4), np.ones(4)) == ("t", 0, 4, (0, 4))
-    index = Cast(x_at(i), INT64)
-    body = loop(i, 4, Store("y", (index,), x_at(i)))
-    assert told(bound(body), np.array([0.0, 3.0, 7.0, 1.0]), np.ones(4)) == ("y", 0, 7, (0, 4))
-
-
 def test_the_first_violation_of_a_call_is_told_and_the_next_call_is_fresh() -> None:
     kernel = bound(loop(i, 4, Store("y", (i + 1,), x_at(i + 2))))
     assert told(kernel, np.ones(4), np.ones(4)) == ("x", 0, 4, (0, 4))
@@ -128,13 +117,6 @@ def test_the_error() -> None:
     assert "is 0, it is empty" in str(BoundsError("A", 0, 0, (0, 0)))
     again = pickle.loads(pickle.dumps(error))
     assert (str(again), again.args) == (str(error), error.args)
-
-
-def test_code_without_checks_has_none() -> None:
-    one = Buffer("t", FLOAT64, (), Space.STACK, writable=True)
-    nest = LoopNest("k", (), (), Alloc(one, (), Store("t", (), Const(1.0, FLOAT64))))
-    assert "lw_inside" not in emit_module(nest).text
-    assert "lw_inside" in emit_module(nest, checked=True).text
 
 
 # -- compiled functions ------------------------------------------------------------------------

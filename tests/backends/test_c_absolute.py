@@ -36,10 +36,3 @@ def text(expr: Expr, *, from_c: bool) -> str:
 )
 def test_by_the_function_of_the_compiler(kind: str, expected: str) -> None:
     assert {text(form, from_c=True) for form in forms(kind)} == {expected}
-
-
-def test_where_the_least_integer_wraps_around() -> None:
-    assert all("__builtin_abs" not in text(form, from_c=False) for form in forms("int32"))
-    x = Var("x", DTYPES["int32"])
-    turned = Select(Binary("gt", x, Const(0, x.dtype)), Unary("neg", x), x)
-    assert "__builtin_abs" not in text(turned, from_c=True)

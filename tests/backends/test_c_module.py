@@ -8,7 +8,6 @@ from backends.c_nests import (
     ONE,
     ZERO,
     element,
-    example,
     i,
     j,
     loop,
@@ -17,37 +16,10 @@ from backends.c_nests import (
 )
 from loopwright.backends.c_text.c_dialect import OPENMP, C
 from loopwright.backends.c_text.c_module import RegionSurroundings, emit_c, emit_region
-from loopwright.backends.c_text.c_syntax import as_identifier
 from loopwright.diagnostics import InternalError, UsageError
 from loopwright.ir.dtypes import DTYPES, FLOAT64, INT32
-from loopwright.ir.expr import Binary, Cast, Const, Load, Var
-from loopwright.ir.loops import Alloc, Buffer, For, Let, LoopNest, Mark, Space, Store
-
-SQUARE = (n, n)
-
-
-def test_plain_c_has_no_threads() -> None:
-    text = emit_c(
-        example("threads enter together and wait"), C, shapes={"a": SQUARE, "b": SQUARE}
-    ).text
-    assert "#pragma omp" not in text
-    assert "    lw_simd()\n" in text
-    assert '_Pragma("GCC ivdep")\n' in text
-
-
-def test_pieces_are_as_many_as_threads_run() -> None:
-    parts, width = Var("parts"), Var("width")
-    share = For("i", ZERO, n, Store("a", (i, ZERO), Const(1.0, FLOAT64)), width, Mark.PARALLEL)
-    wide = Let("width", (n + (parts - 1)) // parts, share)
-    nest = LoopNest(
-        "f", (matrix("a", n, writable=True),), ("n",), Let("parts", Const(4), wide, parts=4)
-    )
-    text = emit_c(nest, OPENMP).text
-    assert "static inline long lw_pieces(long lw_a)\n{\n#ifdef _OPENMP\n" in text
-    assert "#else\n    return 1;\n#endif" in text
-    inside = text.split("#pragma omp parallel\n")[1]  # where the number of threads is known
-    assert "const long parts = lw_pieces(4);\n" in inside
-    assert "i += width" in inside
+from loopwright.ir.expr import Binary, Cast, Const, Load
+from loopwright.ir.loops import Alloc, Buffer, LoopNest, Mark, Space, Store
 
 
 def test_a_gpu_loop_is_refused() -> None:
@@ -122,17 +94,3 @@ def test_names_of_ours_in_the_file_are_refused() -> None:
 
 
 # -- names and lines --------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("name", "found"),
-    [
-        ("i", "i"),
-        ("double", "double_"),
-        ("größe", "gruf6udfe"),
-        ("1st", "v1st"),
-        ("lw_x", "lw_x_"),
-    ],
-)
-def test_identifiers(name: str, found: str) -> None:
-    assert as_identifier(name) == found

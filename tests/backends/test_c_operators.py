@@ -13,7 +13,6 @@ from backends.test_operators import (
     call,
     operands,
 )
-from loopwright.backends.c_text.c_syntax import constant
 from loopwright.ir.check_expr import BINARY_KINDS, FUNCTION_KINDS, UNARY_KINDS
 from loopwright.ir.dtypes import BOOL, DTYPES, DType
 from loopwright.ir.expr import FUNCTIONS, Binary, Cast, Const, Expr, Load, Select, Unary, Var
@@ -181,8 +180,3 @@ def test_functions_are_close_to_numpy() -> None:
             np.testing.assert_allclose(
                 result[name], right, rtol=tolerance, err_msg=f"{name} {dtype}"
             )
-
-
-def test_booleans_as_constants_of_integers() -> None:
-    """Identities of or and and are booleans, whatever the type of the elements."""
-    assert [constant(value, DTYPES["uint32"]).text for value in (False, True)] == ["0u", "1u"]

@@ -89,16 +89,3 @@ def test_few_iterations_are_left_to_the_compiler(name: str) -> None:
 @pytest.mark.parametrize("name", SHORT)
 def test_few_iterations_as_vectors(name: str) -> None:
     assert not is_left(*SHORT[name])
-
-
-def test_text() -> None:
-    text = """void f(int n, double a[n][3][3], double d[n]) {
-#pragma scop
-  for (int p = 0; p < n; p++) BODY
-#pragma endscop
-}"""
-    apart = text.replace("BODY", "a[p][0][0] = a[p][1][1] - a[p][2][2];")
-    near = text.replace("BODY", "d[p] = 2.0 * d[p];")
-    for source, is_marked in ((apart, False), (near, True)):
-        (program,) = lw.parse_c(source)
-        assert ("omp simd" in lw.compile(program, "openmp").inspect_c()) is is_marked

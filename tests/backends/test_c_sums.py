@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from backends.c_compiled import EXACT, compile_c, needs_cc
-from loopwright.backends.c_text.c_dialect import OPENMP, C, Dialect
+from loopwright.backends.c_text.c_dialect import C
 from loopwright.backends.c_text.c_module import emit_c
 from loopwright.ir.dtypes import FLOAT32, FLOAT64, DType
 from loopwright.ir.expr import Binary, Const, Load, Var
@@ -79,17 +79,3 @@ def test_what_is_printed() -> None:
         "y_sum += y_sum_3;",
     ]
     assert "for (long i = s + i_part * 4; i < n; i++) {" in lines
-
-
-@pytest.mark.parametrize(
-    ("nest", "dialect"),
-    [
-        (gathered("add", FLOAT64), OPENMP),
-        (gathered("add", FLOAT64, count=2), C),
-        (replace(gathered("add", FLOAT64), reassoc=False), C),
-        (replace(gathered("add", FLOAT64), vector_bits=0), C),
-    ],
-    ids=["lanes by OpenMP", "two sums", "in order", "other machines"],
-)
-def test_what_stays_one_loop(nest: LoopNest, dialect: Dialect) -> None:
-    assert "_part" not in emit_c(nest, dialect).text

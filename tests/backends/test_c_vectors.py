@@ -52,12 +52,6 @@ def minimum(*, stores: int = 1) -> LoopNest:
     return LoopNest("f", buffers, ("n",), inner)
 
 
-def test_what_is_bound_in_lanes_is_written_in_its_place() -> None:
-    text = emit_c(minimum(), C).text
-    assert "lw_float64x4 t;" in text
-    assert "*(const lw_float64x4 *)&a[i * 4] < t" in text
-
-
 def test_a_binding_that_a_later_store_uses_leaves_a_loop() -> None:
     text = emit_c(minimum(stores=2), C).text
     assert "double t[4];" in text

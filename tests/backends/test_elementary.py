@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
 import loopwright as lw
 from loopwright.backends.elementary.elementary_functions import elementary_functions
-from loopwright.backends.llvm.llvm_emitter import emit_module
 from loopwright.ir.dtypes import FLOAT32, FLOAT64
 from loopwright.machines.load import load_machine
-from loopwright.pipeline import compile_program
 
 SOURCE = """
 void f(int n, TYPE a[n], TYPE b[n]) {
@@ -104,14 +101,3 @@ def test_where_they_are_taken(name: str, single: set[str], double: set[str]) -> 
     always = {"exp", "sin", "cos", "tanh"}
     assert {function for function, dtype in found if dtype == FLOAT32} == always | single
     assert {function for function, dtype in found if dtype == FLOAT64} == always | double
-
-
-@pytest.mark.parametrize("function", ULPS)
-@pytest.mark.parametrize("name", ["neoverse-n1", "zen3", "sapphirerapids", "core-e5450"])
-def test_their_code(name: str, function: str) -> None:
-    machine = load_machine(name)
-    (program,) = lw.parse_c(source(function, "double"))
-    text = emit_module(compile_program(program, machine, 1, unit={}).nest, machine.features).text
-    is_ours = (function, FLOAT64) in elementary_functions(machine.features)
-    assert (f"llvm.{function}.f64" in text) is not is_ours
-    llvm.parse_assembly(text).verify()

@@ -22,7 +22,7 @@ from drawn import combined
 from loopwright.backends.llvm.llvm_builder import FunctionBuilder, SSAValue
 from loopwright.backends.llvm.llvm_functions import dot
 from loopwright.ir.dtypes import DTYPES, INT32, DType
-from loopwright.ir.expr import FUNCTIONS, Binary, Call, Const, Load, Unary
+from loopwright.ir.expr import Binary, Call, Const, Load, Unary
 from loopwright.ir.interpret import interpret_nest
 from loopwright.machines.host import host
 
@@ -86,16 +86,6 @@ def test_exact_complex_operators(dtype: DType) -> None:
     outputs["imag"] = dtype.real, call("imag")
     outputs["abs"] = dtype.real, lambda x, y: Unary("abs", x)
     assert_exact(outputs, dtype, x, y)
-
-
-@pytest.mark.parametrize("dtype", COMPLEX, ids=str)
-def test_functions_of_complex_numbers(dtype: DType) -> None:
-    x, y = complex_pairs(dtype, [0.0, 1.0, -0.75, 2.5])
-    names = [f for f in FUNCTIONS if f in (*TRANSCENDENTAL, "sqrt")]
-    outputs: dict[str, tuple[DType, Make]] = {f: (dtype, call(f)) for f in names}
-    outputs["operator_pow"] = dtype, lambda x, y: Binary("pow", x, y)
-    # NumPy's complex64 functions round on the way, ours only at the end.
-    assert_near(both(outputs, dtype, x, y), ulps=16)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from itertools import product
 
@@ -14,12 +13,9 @@ from backends.compiled import assert_same_bits, compile_nest, run_kernel
 from loopwright.backends.llvm.llvm_emitter import emit_module
 from loopwright.ir.dtypes import FLOAT32, FLOAT64, DType
 from loopwright.ir.expr import Const, Expr, Load, Var
-from loopwright.ir.loops import Block, Buffer, For, Let, LoopNest, Mark, Store
+from loopwright.ir.loops import Buffer, LoopNest, Mark, Store
 from loopwright.ir.program import Program
-from loopwright.ir.row_walk import first_stored
 from loopwright.lower.build import loop
-from loopwright.machines.load import load_machine
-from loopwright.pipeline import compile_program
 
 R, J, N = Var("r"), Var("j"), Var("n")
 SIZES = (0, 1, 7, 255, 256, 257, 300, 511, 521, 1031)
@@ -55,41 +51,8 @@ def test_every_element_is_computed_once(dtype: DType) -> None:
         assert_same_bits(found, expected, (n, offset))
 
 
-def test_what_llvm_is_told() -> None:
-    text = emit_module(doubled(FLOAT64)).text
-    assert re.search(r"icmp sge i64 %t\d+, 256$", text, re.MULTILINE)  # 2 KiB of doubles
-    assert " = lshr i64 " in text
-    assert "label %cut." in text
-    assert "cut." not in emit_module(replace(doubled(FLOAT64), to_lines=frozenset())).text
-
-
-def simd(*body: Store | Let | For) -> For:
-    return For("j", Var("a"), Var("n"), Block(body), Const(1), Mark.SIMD)
-
-
 def stored(*index: Expr, dtype: DType = FLOAT64) -> Store:
     return Store("B", index, Const(1.0, dtype))
-
-
-COPIES = For("r", Const(2), Const(4), stored(R, J), Const(1), Mark.UNROLL)
-ROWS = replace(COPIES, mark=Mark.SERIAL)
-
-
-@pytest.mark.parametrize(
-    ("body", "found"),
-    [
-        ((stored(R, J + 2),), ("B", (R, Var("a") + 2))),
-        ((COPIES,), ("B", (Const(2), Var("a")))),
-        ((stored(J, R), stored(R, J)), ("B", (R, Var("a")))),
-        ((ROWS,), None),
-        ((stored(R, J * 2),), None),
-        ((stored(R),), None),
-        ((Let("r", J + 1, stored(R, J)),), None),
-    ],
-    ids=["a row", "copies", "a column before", "rows inside", "apart", "one place", "a binding"],
-)
-def test_first_stored(body: tuple[Store, ...], found: tuple[str, tuple[Expr, ...]] | None) -> None:
-    assert first_stored(simd(*body)) == found
 
 
 def program(extent: str, element: str = "double") -> Program:
@@ -101,23 +64,6 @@ void f(int n, {element} a[{extent}], {element} b[{extent}]) {{
 }}
 """)
     return made
-
-
-@pytest.mark.parametrize(
-    ("extent", "machine", "is_cut"),
-    [
-        ("n", "sapphirerapids", True),
-        ("1000", "sapphirerapids", True),
-        ("200", "sapphirerapids", False),
-        ("n", "zen3", False),
-        ("n", "neoverse-n1", False),
-    ],
-)
-def test_planned(extent: str, machine: str, is_cut: bool) -> None:
-    """Long loops, where a vector is a line; others count from where arrays begin."""
-    found = compile_program(program(extent), load_machine(machine), 1, unit={})
-    assert found.nest.to_lines == (frozenset({"i"}) if is_cut else frozenset())
-    assert any(step.kind == "align" for step in found.plan) == (machine != "sapphirerapids")
 
 
 def smoothed(dtype: DType, start: int = 1, stop: Expr = N, *, in_place: bool = False) -> LoopNest:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
-
-import numpy as np
 import pytest
 
-from backends.compiled import assert_compiled
 from loopwright.backends.llvm.llvm_emitter import emit_module
 from loopwright.diagnostics import InternalError
-from loopwright.ir.dtypes import FLOAT64, INT64, DType
+from loopwright.ir.dtypes import FLOAT64, DType
 from loopwright.ir.expr import Const, Expr, Load, Var
 from loopwright.ir.loops import Alloc, Buffer, For, LoopNest, Mark, Space, Stmt, Store
 
@@ -52,41 +48,3 @@ def test_gpu_memory_is_refused() -> None:
     with pytest.raises(InternalError) as caught:
         emit_module(nest_of(Alloc(t, (ONE,), Store("y", (n,), element("x", n)))))
     assert caught.value.message == "no shared memory on a processor: 't'"
-
-
-def test_tables_follow_the_scalars() -> None:
-    table = Buffer("table", INT64, (ONE,), Space.TABLE)
-    buffers = (Buffer("x", FLOAT64, (ONE,)), table, Buffer("y", FLOAT64, (ONE,), writable=True))
-    at = Load("table", (n + i,), INT64)
-    body = loop(i, n, Store("y", (i,), element("x", at)))
-    nest = LoopNest("f", buffers, ("m", "n"), body)
-    arrays = {"x": np.arange(9.0), "table": np.array([8, 7, 6, 5, 0, 3]), "y": np.zeros(3)}
-    assert assert_compiled(nest, arrays, {"m": 1, "n": 3})["y"].tolist() == [5, 0, 3]
-
-
-@pytest.mark.drawn(2)
-@pytest.mark.parametrize("order", list(itertools.permutations(range(3))), ids=str)
-def test_arguments_of_any_layout(order: tuple[int, ...]) -> None:
-    """Rank 3, every order of the strides, every direction, zero among them."""
-    at = (i, j, k)
-    for signs in itertools.product((1, -1), repeat=3):
-        memory = np.arange(4.0 * 5 * 6).reshape(4, 5, 6)
-        flips = tuple(slice(None, None, sign) for sign in signs)
-        x = memory.transpose(order)[flips]
-        steps = tuple(s // 8 for s in x.strides)
-        y = np.zeros(x.shape)
-        names = [("a", "b", "c"), ("d", "e", "f")]
-        buffers = (
-            Buffer("x", FLOAT64, tuple(map(Var, names[0]))),
-            Buffer("y", FLOAT64, tuple(map(Var, names[1])), writable=True),
-        )
-        sizes = dict(zip("lmn", x.shape, strict=True))
-        body: Stmt = Store("y", at, Load("x", at, FLOAT64))
-        for var, extent in zip((k, j, i), "nml", strict=True):
-            body = loop(var, Var(extent), body)
-        strides = dict(
-            zip((*names[0], *names[1]), (*steps, *(s // 8 for s in y.strides)), strict=True)
-        )
-        nest = LoopNest("f", buffers, (*strides, *sizes), body)
-        result = assert_compiled(nest, {"x": x, "y": y}, {**strides, **sizes})
-        assert np.array_equal(result["y"], x)

@@ -8,29 +8,6 @@ from loopwright.backends.llvm.llvm_metadata import Metadata
 from loopwright.ir.dtypes import FLOAT64
 from loopwright.ir.expr import Const, Expr, Load, Var
 from loopwright.ir.loops import For, If, Mark, Store
-from loopwright.lower.build import loop
-
-
-def strip(start: Expr, mark: Mark) -> For:
-    """Twelve rows from `start` on, each a loop of the given mark."""
-    at = (Var("i"), Var("j"))
-    row = loop(Var("j"), 0, Var("n"), Store("A", at, Load("A", at, FLOAT64)), mark=mark)
-    return For("i", start, start + 12, row, Const(1))
-
-
-@pytest.mark.parametrize(
-    ("start", "mark", "is_kept"),
-    [
-        (Var("t"), Mark.SIMD, True),
-        (Var("t"), Mark.SERIAL, False),
-        (Const(0), Mark.SIMD, False),
-    ],
-    ids=["a strip of vectors", "a strip of other loops", "a loop of constant bounds"],
-)
-def test_strips_are_not_unrolled(start: Expr, mark: Mark, is_kept: bool) -> None:
-    metadata = Metadata()
-    metadata.loop(strip(start, mark), None)
-    assert any("llvm.loop.unroll.disable" in line for line in metadata.lines) == is_kept
 
 
 @pytest.mark.parametrize(

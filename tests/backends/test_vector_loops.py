@@ -39,26 +39,8 @@ def nest_of(body: Stmt, dtype: DType = FLOAT64, stride: Expr = ONE) -> LoopNest:
     return LoopNest("f", buffers, ("n", "s"), body)
 
 
-def check(
-    body: Stmt, dtype: DType = FLOAT64, stride: Expr = ONE, s: int = 1
-) -> dict[str, np.ndarray]:
-    x = (np.arange(40) * (2 - 1j if dtype.is_complex else 2)).astype(dtype.name)
-    arrays = {
-        "x": x if s >= 0 else x[::-1][:20:-s],  # a negative stride starts at the far end
-        "k": np.array([3, 0, 2, 1, 7, 5, 4, 6] * 2),
-        "y": np.zeros(24, dtype.name),
-        "z": np.zeros(24, np.int64),
-    }
-    return assert_compiled(nest_of(body, dtype, stride), arrays, {"n": 3, "s": s})
-
-
 def x_at(at: Expr, dtype: DType = FLOAT64) -> Load:
     return Load("x", (at,), dtype)
-
-
-@pytest.mark.parametrize("s", [2, 1, 0, -1, -3])
-def test_strides_of_the_launch(s: int) -> None:
-    check(vector(Store("y", (v,), x_at(v))), stride=Var("s"), s=s)
 
 
 @pytest.mark.parametrize("dtype", [FLOAT64, COMPLEX], ids=str)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 import loopwright as lw
-from drawn import drawn
 from loopwright.calls.jit import JitFunction
 
 Function = Callable[..., Any]
@@ -32,11 +31,6 @@ def clone(value: Any) -> Any:
     memory = root.copy(order="K").ravel(order="K")
     offset = value.ctypes.data - root.ctypes.data
     return np.ndarray(value.shape, value.dtype, memory, offset, value.strides)
-
-
-def one_team(*case: object) -> list[int]:
-    """One thread or two, by the words of a case, so that a test has both; in the hunt both."""
-    return drawn((1, 2), 2, sum("".join(map(str, case)).encode()))
 
 
 def assert_as_python(
@@ -80,8 +74,3 @@ def assert_same(found: Any, expected: Any, rtol: float = 0.0) -> None:
 def is_contraction(compiled: JitFunction, *args: Any) -> bool:
     """Whether a function is run as one contraction."""
     return compiled.specialise(*args).is_contracted(args)
-
-
-def assert_contraction(function: Function, *args: Any, **options: Any) -> None:
-    """As `assert_as_python`, for a function that is run as one contraction."""
-    assert is_contraction(assert_as_python(function, *args, **options), *args)

@@ -129,49 +129,6 @@ def test_when_a_race_begins() -> None:
     assert not course.work
 
 
-def chain(course: Course, *others: float) -> dict[str, Callable[..., None]]:
-    """Has rivals with these times follow the first one; their codes by name."""
-    codes = {str(k): course._code(str(k), seconds) for k, seconds in enumerate(others)}
-
-    def maker(k: int) -> Callable[[], Rival | None]:
-        then = maker(k + 1) if k + 1 < len(others) else None
-        return lambda: Rival(codes[str(k)], str(k), 1.0, course.kept.append, then)
-
-    first = Rival(course.rival, "the source order", course.ratio, course.kept.append, maker(0))
-    course.race._prepare = lambda: first
-    return codes
-
-
-@pytest.mark.parametrize(
-    ("plan", "rival", "others", "winner"),
-    [
-        (10 * MS, 5 * MS, (2 * MS, 4 * MS), "0"),
-        (10 * MS, 5 * MS, (6 * MS, 4 * MS), "1"),
-        (10 * MS, 50 * MS, (60 * MS, 4 * MS), "1"),
-        (3 * MS, 5 * MS, (6 * MS, 4 * MS), "plan"),
-        (10 * MS, 3 * MS, (6 * MS, 4 * MS), "rival"),
-    ],
-)
-def test_the_next_rival_meets_what_has_won(
-    plan: float, rival: float, others: tuple[float, ...], winner: str
-) -> None:
-    course = Course(plan, rival)
-    codes = chain(course, *others)
-    settled: list[Any] = []
-    course.race._settle = lambda run, *, told: settled.append((run, told))  # type: ignore[assignment]
-    for _ in range(200):
-        if not settled:
-            course.race("array")
-        course.work_off()
-    ((run, told),) = settled
-    assert run is {"plan": course.plan, "rival": course.rival, **codes}[winner]
-    assert len(course.kept) == 3
-    assert told.count("is kept") == 3
-    assert course.kept[-1].base_seconds == pytest.approx(
-        min(plan, rival, others[0]) if min(plan, rival) != others[0] else others[0]
-    )
-
-
 def test_a_trial_waits_until_as_much_was_computed() -> None:
     course = Course(10 * MS, 9 * MS, ratio=15.0)
     course.call(8)

@@ -136,15 +136,6 @@ def test_every_kind(
     assert bundle_of(choice.variant) in (bundle.split() if threads > 1 and bundle else [""])
 
 
-@pytest.mark.drawn(4)
-@pytest.mark.parametrize("threads", THREADS)
-@pytest.mark.parametrize(("text", "sizes"), [(case[0], case[1]) for case in CASES])
-def test_sums_in_their_order(text: str, sizes: dict[str, int], threads: int) -> None:
-    choice = proven(text, sizes, threads, reassoc=False)
-    assert choice.variant.algorithm is not Algorithm.ROWS
-    assert not choice.variant.apart
-
-
 def test_another_order_of_sums_is_told() -> None:
     """A plan for a program that allows another order is no plan for one that does not."""
     names = names_of("ik,k->i")

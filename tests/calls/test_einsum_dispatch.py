@@ -298,19 +298,6 @@ def test_threads_with_scratch_that_is_given_back() -> None:
     other.join()
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_a_forked_child_calls_natively() -> None:
-    a, b = operands([(100, 200), (200, 300)], "float32")
-    wanted = a @ b
-    assert becomes_native(lambda: lw.einsum("ij,jk->ik", a, b))
-    child = os.fork()
-    if child == 0:
-        right = is_native(lambda: lw.einsum("ij,jk->ik", a, b))
-        right = right and np.array_equal(lw.einsum("ij,jk->ik", a, b), wanted)
-        os._exit(0 if right else 1)
-    assert os.waitpid(child, 0)[1] == 0
-
-
 # -- the function ---------------------------------------------------------------------------------
 
 

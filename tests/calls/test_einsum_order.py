@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,6 @@ from loopwright.frontends.einsum_syntax import parse_subscripts
 from loopwright.ir.dtypes import dtype_of
 from loopwright.runtime.kernel import BoundKernel
 from loopwright.semirings import make_semiring, maximum, semiring
-from no_kernels import forget_kernels
 
 
 def order(text: str, *arrays: np.ndarray, ring: str = "max_times") -> Order:
@@ -255,35 +253,3 @@ def test_the_oracle_runs_instead(case: Any, semiring: str, dtype: str) -> None:
 
 
 # -- logs --------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def new(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    """Nothing in memory, nothing on disk."""
-    forget_kernels(monkeypatch)
-    monkeypatch.setattr("loopwright.calls.einsum_contraction._launches", {})
-    monkeypatch.setattr("loopwright.calls.einsum._ready", {})
-
-
-@pytest.mark.usefixtures("new")
-def test_logs_of_a_call(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
-) -> None:
-    a = np.ones((4, 5))
-    with (
-        caplog.at_level(logging.INFO, "loopwright"),
-        options.override(log=("cache", "plan", "time"), cache_dir=str(tmp_path / "cache")),
-    ):
-        lw.einsum("ij,kj->ik", a, a, semiring="max_plus", threads=1)
-        told = [record.getMessage() for record in caplog.records]
-        assert [text.split(" ")[0] for text in told] == ["plan:", "cache:", "time:"]
-        assert told[0].startswith(
-            "plan: einsum 'ij,kj->ik': contraction of 1 x (4 x 5) by (5 x 4): "
-        )
-        assert told[1].startswith("cache: miss, product kernel of max over add in float64, ")
-        assert told[2].startswith("time: product kernel of max over add in float64: compiled in ")
-        caplog.clear()
-        forget_kernels(monkeypatch)
-        lw.einsum("ij,kj->ik", a, a[:3], semiring="max_plus", threads=1)
-        assert "cache: hit, product kernel of max over add in float64" in caplog.text
-        assert "time:" not in caplog.text

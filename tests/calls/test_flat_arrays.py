@@ -124,23 +124,6 @@ def test_text_has_the_bits_of_the_source(name: str, target: str) -> None:
             assert np.array_equal(x, y), sizes
 
 
-@pytest.mark.drawn(9)
-@needs_cc
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_calls_have_the_bits_of_the_source(name: str) -> None:
-    source = PROGRAMS[name]
-    before, now = call(source.encode()), lw.compile(source.encode())["f"]
-    wide = ctypes.c_size_t if "size_t n" in source else ctypes.c_int
-    for sizes in SIZES:
-        wanted, given = arrays(*sizes), arrays(*sizes)
-        before(*map(wide, sizes), *map(pointer, wanted))
-        for _ in range(2):  # a call that was seen before takes another road
-            again = [x.copy() for x in given]
-            now(*sizes, *again)
-            for x, y in zip(wanted, again, strict=True):
-                assert np.array_equal(x, y), sizes
-
-
 def test_declared_lengths() -> None:
     """`a[n*m]` has n rows: calls with other lengths are refused, as for all declared extents."""
     head = "void f(int n, int m, int k, double a[n*m], double b[(n+1)*m])"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 import sys
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType
 from typing import Any
@@ -14,12 +13,10 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from calls.comparison import assert_same, clone, whole
+from calls.comparison import clone, whole
 from drawn import taken
 from frontends.kernels import define
-from loopwright import options
 from loopwright.diagnostics import SourceError, UsageError
-from loopwright.runtime.kernel import BoundKernel
 
 
 @lw.jit
@@ -238,21 +235,6 @@ def test_accesses_outside_an_array(shift: int, found: str, hint: str) -> None:
     )
 
 
-def test_values_never_set() -> None:
-    function = define(
-        """
-        def last(x):
-            for i in range(x.shape[0]):
-                s = x[i]
-            return s
-        """,
-        "unset.py",
-    )
-    assert lw.jit(function)(np.arange(3.0)) == 2.0
-    told = refusal(lw.jit(function), np.zeros(0))
-    assert told.startswith("unset.py:3:9: error: 's' is returned before it is assigned [LW108]")
-
-
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, True, "2", 10_000])
 def test_number_of_threads(wrong: Any) -> None:
     with pytest.raises(UsageError) as error:
@@ -270,44 +252,7 @@ def matvec(y, A, x):
         y[i] = max(s, 0.0)
 
 
-def prefix_sums(x):
-    for i in range(1, x.shape[0]):
-        x[i] += x[i - 1]
-    return x
-
-
-def fresh(n):
-    out = np.zeros(n)
-    for i in range(n):
-        out[i] = i
-    return out, n
-
-
-CALLS: dict[Callable[..., Any], tuple[Any, ...]] = {
-    matvec: (whole(5), whole(5, 7), whole(7)),
-    prefix_sums: (whole(14)[::-2],),
-    fresh: (4,),
-}
-
-
 # -- the oracle --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("function", CALLS)
-def test_the_oracle_runs_instead(
-    function: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: object) -> None:
-        raise AssertionError("compiled code has run")
-
-    monkeypatch.setattr(BoundKernel, "__call__", refuse)
-    plain, ours = (tuple(map(clone, CALLS[function])) for _ in range(2))
-    compiled = lw.jit(threads=2)(function)
-    with options.override(interpret=True):
-        assert_same(compiled(*ours), function(*plain))
-    assert_same(ours, plain)
-    with pytest.raises(AssertionError, match="compiled code has run"):
-        compiled(*ours)
 
 
 # -- what is not supported ---------------------------------------------------------------------

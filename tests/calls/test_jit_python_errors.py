@@ -83,12 +83,6 @@ def test_what_python_raises_is_raised(name: str) -> None:
         np.testing.assert_equal(other, one)
 
 
-def test_the_default_goes_on() -> None:
-    a, b = np.full(300, 1, np.int32), np.zeros(300, np.int8)
-    lw.jit(define(SUMS))(a, b, 300)
-    assert b[126] == -128
-
-
 def test_another_model_is_refused() -> None:
     with pytest.raises(lw.UsageError) as caught:
         lw.jit(error_model="c")  # type: ignore[call-overload]

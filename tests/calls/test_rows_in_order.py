@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from calls.comparison import is_contraction
+from calls.comparison import assert_as_python, is_contraction
 from drawn import combined
 
 SIZES = (0, 1, 2, 3, 7, 17, 61)
@@ -96,16 +96,24 @@ def test_bits_are_those_of_the_source_order(
     np.testing.assert_allclose(args[0], expected[0], rtol=1e-6 if is_kernel else 0.0)
 
 
-def test_the_arrays_of_a_call_decide() -> None:
-    """One function: rows of a matrix are loops, those of a transposed one a kernel."""
-    compiled = lw.jit(gemv)
-    y, A, x = arguments(gemv, 17, 23, "float64")
-    assert not is_contraction(compiled, y, A, x)
-    assert is_contraction(compiled, y, np.asfortranarray(A), x)
-    assert is_contraction(compiled, y, np.ascontiguousarray(A.T).T, x)
-    assert not is_contraction(compiled, y, A[:, ::-1], x)
-    expected = in_source_order(gemv, [y, A, x])[0]
-    for lying in (A, np.asfortranarray(A)):
-        found = y.copy()
-        compiled(found, lying, x)
-        np.testing.assert_array_equal(found, expected)
+def sums(s, x):
+    for i in range(x.shape[0]):
+        s[()] += x[i]
+
+
+def columns(y, A, x):
+    for i in range(A.shape[0]):
+        for j in range(A.shape[1]):
+            y[j] += A[i, j] * x[i]
+
+
+def test_large_terms_cancel_in_source_order() -> None:
+    """2^60 swallows small terms that stand before its end, and no others; 0.0 + -0.0 is 0.0."""
+    x = np.array([2.0**60, 1.0, -(2.0**60), 1.0, 2.0, 3.0, 4.0, 5.0, 6.0] * 3)
+    assert_as_python(sums, np.array(0.0), x)
+    s = np.array(0.0)
+    assert_as_python(sums, s, np.array([-0.0, -0.0]))(s, np.array([-0.0, -0.0]))
+    assert not np.signbit(s)
+    moved = np.stack([x, np.roll(x, 1), -x, x + 1.0], axis=1)
+    for lying in (moved, np.asfortranarray(moved)):
+        assert_as_python(columns, np.zeros(4), lying, np.ones_like(x))

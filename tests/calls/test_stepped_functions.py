@@ -75,17 +75,6 @@ def walk(n: int, rng: Any) -> Any:
     return path, rng.permutation(n) * 2
 
 
-def powers(a: Any, tolerance: float) -> Any:
-    x, count = np.ones(a.shape[0]), 0
-    while np.linalg.norm(a @ x - (x @ a @ x) / (x @ x) * x) > tolerance:
-        x = a @ x
-        x /= np.linalg.norm(x)
-        count += 1
-        if count > 50:
-            return x, -1
-    return x, count
-
-
 def spread(v: Any) -> Any:
     if v.shape[0] == 0:
         return 0.0
@@ -114,16 +103,6 @@ def shrinking(v: Any, limit: float) -> Any:
     return found, at, steps
 
 
-def data_sizes(v: Any) -> Any:
-    k = int(np.abs(v).sum())
-    x = np.zeros(k + 1)
-    x[: min(k, 3)] = v[: min(k, 3)]
-    where = np.nonzero(v > 0)[0]
-    twice = np.repeat(v, 2) * 3
-    steps = np.arange(0, v[v > 0].max(), 0.3)
-    return x, where, v[where], twice, steps + 1, np.flatnonzero(v < 0)
-
-
 def masked(v: Any, a: Any) -> Any:
     chosen = v[v > 0] * 2
     return chosen, chosen[1:], a[a > 3.9], (v[v < 0] + 1).sum()
@@ -144,10 +123,8 @@ def flattened(a: Any) -> Any:
         (sorted_things, (V,)),
         (spectrum, (V, 9)),
         (walk, (12, np.random.default_rng(3))),
-        (powers, (A + A.T, 1e-9)),
         (by_helpers, (A,)),
         (shrinking, (V, 3.0)),
-        (data_sizes, (V,)),
         (masked, (V, A)),
     ],
 )

@@ -101,30 +101,6 @@ def test_it_prints_what_the_original_prints(
     assert (source.with_name("out") / "sums_slave.c").exists()
 
 
-@needs_compiler
-def test_profile(source: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    out = source.with_name("out")
-    command = ["cc", str(source), "--target", "athread", "-o", str(out), "--run", "--profile"]
-    assert main([*command, "-DLW_PROFILE"]) == 1
-    told, cycles = capfd.readouterr()
-    lines = told.splitlines()
-    assert lines[0] == original(source)[1].strip()
-    assert f"{out / 'sums_slave.c'}:" in told  # the lines that make requests, not the header's
-    assert "sums_athread.h" not in told
-    words = {line[:14].strip(): line[15:] for line in lines[3:]}
-    assert words["teams"] == "1"
-    assert " of 65536 bytes at most" in words["LDM"]
-    assert words["predicted"].endswith(" us on sw26010")
-    head, row = cycles.splitlines()
-    assert head.split() == [
-        "region", "calls", "on", "host", "cycles", "of", "host", "longest", "core", "DMA",
-        "barriers",
-    ]  # fmt: skip
-    place, calls, on_host, _, longest, *_ = row.split()
-    assert (place, calls, on_host) == ("sums.c:11", "1", "0")
-    assert int(longest) > 0
-
-
 HEAD = """\
 #include <stdio.h>
 static double a[3000], b[3000], s = 3.0, t[3];

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from loopwright import cli
-from loopwright.sparse import tensor_files
 from loopwright.sparse.tensor import from_dense
 from loopwright.sparse.tensor_files import read_tensor, write_tensor
 
@@ -29,20 +28,6 @@ def source(tmp_path: Path) -> Path:
 
 def files(path: Path) -> list[str]:
     return sorted(p.name for p in path.parent.iterdir())
-
-
-@pytest.mark.drawn(2)
-@pytest.mark.parametrize("format", ["dia", "csr", "bcsr(2,2)", "ell"])
-def test_a_file_in_another_format(source: Path, format: str, capsys: Capture) -> None:
-    output = source.with_name("A.npz")
-    assert cli.main(["convert", str(source), "--to", format, "-o", str(output)]) == 0
-    found = tensor_files.load(output)
-    assert found.format.name.split("(")[0] == format.split("(")[0]
-    np.testing.assert_array_equal(found.to_dense(), WHOLE)
-    out, err = capsys.readouterr()
-    assert out.startswith(f"{output}: <SparseTensor {found.format.name}, 4 x 4, float64")
-    assert err == ""
-    assert files(source) == ["A.mtx", "A.npz"]
 
 
 def test_advice_needs_no_output(source: Path, capsys: Capture) -> None:

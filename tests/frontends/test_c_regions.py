@@ -3,10 +3,7 @@
 import pytest
 
 from frontends.c_functions import COMPILER
-from loopwright.frontends.c import CRegion, CVariable, Origin, VariableKind, read_c
-from loopwright.frontends.source_tree import ArrayParam, IntParam, ScalarParam
-from loopwright.ir.expr import Const, Var
-from loopwright.ir.text import expr_text
+from loopwright.frontends.c import CRegion, VariableKind, read_c
 
 
 def only(text: str, **options: object) -> CRegion:
@@ -19,10 +16,6 @@ def function(
 ) -> str:
     lines = (before, "#pragma scop", body, "#pragma endscop", after)
     return f"void f({params})\n{{\n" + "\n".join(lines) + "\n}\n"
-
-
-def described(variable: CVariable) -> tuple[object, ...]:
-    return variable.kind, variable.origin, variable.ctype, variable.extents, variable.is_written
 
 
 # -- bytes ----------------------------------------------------------------------------------
@@ -74,44 +67,6 @@ def test_heads_of_functions(head: str) -> None:
 # -- variables ------------------------------------------------------------------------------
 
 
-def test_what_became_of_every_variable() -> None:
-    region = only(
-        "typedef unsigned char byte;\nstatic const int width = 8;\nstatic byte image[40][8];\n"
-        "double scale;\n"
-        + function(
-            "s = 0; for (i = 0; i < n; i++) { double t = x * scale; k[i] = image[i][width - 1] + t;"
-            " for (int j = 0; j < m; j++) { s += w[j]; z[j] = s; } k[i] += z[0]; }",
-            "long n, float x, float *unused, int k[restrict n + 0], double w[]",
-            "    int i, m = 4;\n    double s, z[5 * 2];",
-        )
-    )
-    assert {v.name: described(v) for v in region.variables} == {
-        "n": (VariableKind.INTEGER, Origin.PARAMETER, "long", (), False),
-        "x": (VariableKind.SCALAR, Origin.PARAMETER, "float", (), False),
-        "k": (VariableKind.ARRAY, Origin.PARAMETER, "int", ("n + 0",), True),
-        "w": (VariableKind.ARRAY, Origin.PARAMETER, "double", ("",), False),
-        "scale": (VariableKind.SCALAR, Origin.GLOBAL, "double", (), False),
-        "image": (VariableKind.ARRAY, Origin.GLOBAL, "unsigned char", ("40", "8"), False),
-        "m": (VariableKind.INTEGER, Origin.LOCAL, "int", (), False),
-        "s": (VariableKind.SCALAR, Origin.LOCAL, "double", (), True),
-        "z": (VariableKind.ARRAY, Origin.LOCAL, "double", ("5 * 2",), True),
-        "t": (VariableKind.SCALAR, Origin.REGION, "double", (), True),
-        "i": (VariableKind.ITERATOR, Origin.LOCAL, "int", (), True),
-    }
-    assert region.parameters == ("n", "x", "unused", "k", "w")
-    tree = region.tree
-    assert [type(p) for p in tree.params] == [
-        IntParam, ScalarParam, ArrayParam, ArrayParam, ScalarParam, ArrayParam, IntParam,
-    ]  # fmt: skip
-    assert [p.name for p in tree.params] == ["n", "x", "k", "w", "scale", "image", "m"]
-    assert [local.name for local in tree.locals] == ["s", "z", "t"]
-    assert tree.sizes == ("w_0",)
-    assert region.variable("k").shape == (Var("n"),)
-    assert region.variable("w").shape == (Var("w_0"),)
-    assert region.variable("z").shape == (Const(10),)
-    assert [v.name for v in region.variables if v.is_live_out] == ["k"]
-
-
 @pytest.mark.parametrize(
     ("before", "after", "is_param", "is_live"),
     [
@@ -137,25 +92,6 @@ def test_scalars_that_matter_outside(
     region = only(function(body, "int n, double a[9]", before, after))
     assert ("s" in [p.name for p in region.tree.params]) == is_param
     assert region.variable("s").is_live_out == is_live
-
-
-@pytest.mark.parametrize(
-    ("loop", "final"),
-    [
-        ("for (i = 0; i < n; i++)", "max(0, n)"),
-        ("for (i = 5; i <= n; i++)", "max(5, n + 1)"),
-        ("for (i = n - 1; i >= 0; i--)", "min(n - 1, -1)"),
-        ("for (i = 0; i < 10; i += 3)", "12"),
-        ("for (i = 9; i > 0; i -= 4)", "-3"),
-        ("i = n; for (i = 1; i < 3; i++)", "3"),
-    ],
-)
-def test_final_values_of_loop_variables(loop: str, final: str) -> None:
-    region = only(function(f"{loop} a[i] = 1;", before="int i;", after="a[0] = i;"))
-    variable = region.variable("i")
-    assert variable.is_live_out
-    assert variable.final is not None
-    assert expr_text(variable.final) == final
 
 
 @pytest.mark.parametrize(

@@ -71,15 +71,3 @@ def test_other_values_and_elements_are_stored(name: str) -> None:
     assert not is_absorbed(nest)
     for n, m in ((1, 0), (1, 1), (5, 4), (9, 7)):
         assert_same(source, nest, {"n": n, "m": m})
-
-
-def test_zeros_of_all_elements_in_another_order() -> None:
-    source, nest = cleared(loops("0.0", target="C[y, x]"))
-    assert is_absorbed(nest)
-    assert_same(source, nest, {"n": 5, "m": 4})
-
-
-def test_a_minimum_starts_from_its_own_identity() -> None:
-    source, nest = cleared(loops("0.0"), "min(C[i, j], A[i, k] + B[k, j])")
-    assert not is_absorbed(nest)
-    assert_same(source, nest, {"n": 5, "m": 4})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from textwrap import dedent
 
 import pytest
 
@@ -64,10 +63,6 @@ def lowered(source: Program, *steps: Step, **params: int) -> str:
     return stmt_text(nest.body)
 
 
-def lines(block: str) -> str:
-    return dedent(block).strip()
-
-
 def test_iterators_as_values() -> None:
     source = program(
         "values",
@@ -77,24 +72,6 @@ def test_iterators_as_values() -> None:
     )
     steps = (Tile(("i", "j"), (3, 2)), Interchange(("j_t", "i_t")))
     assert "i * 100 + j" in lowered(source, *steps, n=7, m=5)
-
-
-def test_local_arrays() -> None:
-    source = program(
-        "local",
-        {"a": "inout int64 [n]", "t": "local int64 []", "w": "local int64 [n, 3]"},
-        For("i", 0, "n", Do("t", "a[i] + 1"), Do("w[i, 2]", "t * t")),
-        For("j", 0, "n", Do("a[j]", "w[j, 2]")),
-    )
-    assert lowered(source, n=5) == lines("""
-        alloc stack t: int64[] strides []
-        alloc scratch w: int64[n, 3] strides [3, 1]
-        for i in range(n):
-            t[] = a[i] + 1
-            w[i, 2] = t[] * t[]
-        for j in range(n):
-            a[j] = w[j, 2]
-        """)
 
 
 def test_loops_called_like_arguments_are_renamed() -> None:

@@ -104,11 +104,3 @@ def test_ranges_of_equal_length_have_equal_work(n: int, threads: int) -> None:
     order = order_of(n)
     work = [sum(order[k] + 1 for k in range(*run)) for run in pairwise(ends)]
     assert max(work) <= sum(work) / threads + 2 * n
-
-
-@pytest.mark.parametrize("n", [20, 33, 100])
-def test_two_threads_share_work_that_grows_faster(n: int) -> None:
-    """Planes of a pyramid: of equally many from both ends one thread would do two thirds."""
-    order = order_of(n)
-    first = sum((n - at) ** 2 for at in order[: (n + 1) // 2])
-    assert first <= 0.56 * sum((n - at) ** 2 for at in order)

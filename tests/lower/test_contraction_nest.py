@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backends.compiled import compile_nest, run_kernel
 from contract_steps import contract_loops
-from loopwright.ir.interpret import element_strides
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Program
-from loopwright.lower.buffers import specialise, stride_name
 from loopwright.lower.build import names_bound
 from loopwright.lower.passes import lower_schedule
 from loopwright.transform.plan import apply_plan
@@ -39,14 +35,6 @@ def nest_of(
         *loops, tile=tile, blocks=blocks, packing=packing, broadcast=broadcast, shares=shares
     )
     return lower_schedule(apply_plan(source, [step]))
-
-
-def strides_of(arrays: dict[str, np.ndarray]) -> dict[str, int]:
-    return {
-        stride_name(name, dimension): stride
-        for name, data in arrays.items()
-        for dimension, stride in enumerate(element_strides(data))
-    }
 
 
 def product(bounds: dict[str, tuple[str, str]], value: str, reassoc: bool = False) -> Program:
@@ -94,34 +82,6 @@ def test_in_place(shares: int) -> None:
         assert_same(source, nest, params, shares)
     # Who reads what another thread may have written is seen whatever the numbers are.
     assert not check_translation(source, nest, sizes, threads=(1, shares))
-
-
-def test_steps_keep_their_order() -> None:
-    """Sums of floats round as the source has them, to the last bit, whatever the blocks."""
-    source = product({}, PLAIN)
-    nest = nest_of(source, ("along_p", "along_tile"), blocks=(4, 4, 3))
-    random = np.random.default_rng(0)
-    arrays = {name: random.normal(size=(17, 17)) for name in "ABC"}
-    arrays["alpha"] = np.array(1.0)
-    # Products that are exact: fused and separate operations round alike, orders do not.
-    arrays["A"] = np.round(arrays["A"] * 4)
-    arrays["B"] = np.exp2(np.round(arrays["B"] * 20))
-    expected = arrays["C"].copy()
-    for k in range(17):
-        expected = expected + arrays["A"][:, k : k + 1] * arrays["B"][k : k + 1]
-    strides = strides_of(arrays)
-    kernel = compile_nest(specialise(nest, {name: 1 for name, s in strides.items() if s == 1}))
-    run_kernel(kernel, nest, arrays, {"n": 17, **strides})
-    np.testing.assert_array_equal(arrays["C"], expected)
-
-
-@pytest.mark.drawn(3)
-@pytest.mark.parametrize("shape", ["box", "columns up to the row", "steps behind the row"])
-def test_threads(shape: str) -> None:
-    source = product(SHAPES[shape], PLAIN)
-    nest = nest_of(source, shares=3)
-    for threads in (1, 3):
-        assert_same(source, nest, {"n": 9}, threads)
 
 
 def test_names_of_the_program_stay_its_own() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from drawn import combined, drawn
+from drawn import drawn
 from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.expr import Binary, Var
 from loopwright.ir.kernel_variant import Algorithm, Broadcast, ContractionKernel, Initial, Packing
@@ -155,93 +155,3 @@ def test_dot_instructions_of_x86(
         ahead=4,
     )
     check_kernel(kernel, problems(kernel))
-
-
-@pytest.mark.drawn(4)
-@pytest.mark.parametrize(
-    ("parallel", "sums"),
-    combined(
-        ["none", "i", "j", "batch"],
-        [*zip(Initial, [Broadcast.LANE] * 3, strict=True), (Initial.OUT, Broadcast.LOAD)],
-        one_in=2,
-    ),
-)
-def test_both_operands_in_place(parallel: str, sums: tuple[Initial, Broadcast]) -> None:
-    """Nothing is packed: columns come in whole tiles, rows need not.
-
-    Sums that begin at zero are written twice where the last tile is shifted.
-    """
-    initial, broadcast = sums
-    kernel = kernel_of(
-        Algorithm.PRODUCT,
-        ring("add", "mul", "float64"),
-        (3, 2, 2),
-        left_packing=P.DIRECT,
-        right_packing=P.DIRECT,
-        broadcast=broadcast,
-        unroll=2,
-        initial=initial,
-        parallel=parallel,
-    )
-    shapes = [((1,), (1,), (1,)), ((2,), (4,), (5,)), ((1,), (7,), (4,))]
-    columns = [2 * kernel.variant.columns]
-    if initial is Initial.ZERO and parallel != "j":
-        columns += [columns[0] + 1, columns[0] + 3]
-    check_kernel(
-        kernel,
-        [
-            Problem(
-                {"g": g, "i": i, "j": (j,), "p": p},
-                Layout("gip"),
-                Layout("gpj"),
-                Layout("gij"),
-                (3, kernel.variant.columns, 0),
-            )
-            for g, i, p in shapes
-            for j in columns
-        ],
-    )
-
-
-@pytest.mark.drawn(6)
-@pytest.mark.parametrize(
-    ("parallel", "sums", "ahead"),
-    combined(
-        ["none", "j", "batch"],
-        [*zip(Initial, [Broadcast.LANE] * 3, strict=True), (Initial.OUT, Broadcast.LOAD)],
-        [0, 8],
-        one_in=4,
-    ),
-)
-def test_right_packed_by_the_first_tile_of_a_panel(
-    parallel: str, sums: tuple[Initial, Broadcast], ahead: int
-) -> None:
-    """Whole panels are filled on the way, the last one before; later blocks of rows find both.
-
-    Few rows, several blocks of rows and columns, columns that end in either half of a tile, and
-    columns of two loops.
-    """
-    initial, broadcast = sums
-    kernel = kernel_of(
-        Algorithm.PRODUCT,
-        ring("add", "mul", "float64"),
-        (4, 2, 2),
-        left_packing=P.DIRECT,
-        right_packing=P.BY_TILE,
-        broadcast=broadcast,
-        unroll=2,
-        initial=initial,
-        parallel=parallel,
-        ahead=ahead,
-    )
-    shapes = [((1,), (3,), (1,)), ((2,), (9,), (5,)), ((1,), (4,), (2,))]
-    columns = [(8,), (9,), (11,), (3, 4)]
-    blocks = (4, 2 * kernel.variant.columns, 0)
-    problems = [
-        Problem(
-            {"g": g, "i": i, "j": j, "p": p}, Layout("gip"), Layout("gpj"), Layout("gij"), blocks
-        )
-        for g, i, p in shapes
-        for j in columns
-    ]
-    check_kernel(kernel, problems)

@@ -5,8 +5,6 @@ Blocks and strips are small, so that few elements reach every kernel and every e
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -19,7 +17,6 @@ from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Program
 from loopwright.lower.grid_nests import grid_closure
 from loopwright.lower.grid_nests.grid_closure import lower_grid_closure
-from loopwright.lower.grid_nests.split_kernels import split_kernels
 from loopwright.lower.simplify import simplify
 from oracle import assert_same_on
 from transform.test_blocked_closure import closure
@@ -69,19 +66,3 @@ def test_one_negative_cycle(place: tuple[int, int]) -> None:
     data = np.random.default_rng(1).integers(1, 20, (9, 9)).astype(np.int32)
     data[place] = data[place[::-1]] = -30
     assert_same_on({"a": data}, source, lowered(source), {"n": 9})
-
-
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_special_floats(value: float) -> None:
-    source = closure("min_plus", "float64", reassoc=True)
-    data = np.random.default_rng(3).integers(1, 20, (6, 6)).astype(np.float64)
-    data[2, 5] = data[4, 1] = value
-    assert_same_on({"a": data}, source, lowered(source), {"n": 6})
-
-
-def test_kernels() -> None:
-    """Guards of sums are two kernels before the blocks and one behind them."""
-    guarded = split_kernels(replace(lowered(closure("min_plus", "int32")), name="f"))
-    plain = split_kernels(replace(lowered(closure("max_min", "int32")), name="f"))
-    assert (len(guarded.kernels), len(plain.kernels)) == (7, 4)
-    assert [kernel.block[0] for kernel in plain.kernels] == [8, 4, 4, 16]

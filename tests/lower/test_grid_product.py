@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from drawn import combined, drawn
+from drawn import combined
 from loopwright.backends.c_text.c_dialect import CUDA
 from loopwright.backends.device_text.device_module import emit_kernels
 from loopwright.ir.check import check_nest
@@ -153,11 +153,6 @@ def test_layouts_and_stages(
     check(variant, algebra("sums"), size)
 
 
-@pytest.mark.parametrize(("name", "size"), combined(SEMIRINGS, SIZES, one_in=4))
-def test_semirings(name: str, size: tuple[int, int, int]) -> None:
-    check(SMALL, algebra(name), size, seed=sum(size))
-
-
 @pytest.mark.parametrize("strided", ["", "gi", "jp", "gijp"])
 @pytest.mark.parametrize("is_wide", [False, True])
 def test_offset_tables(strided: str, is_wide: bool) -> None:
@@ -199,42 +194,7 @@ def test_sums_by_way_of_shared_memory(
     check(variant, algebra("sums", Initial.SCALED, scaled=True), size)
 
 
-@pytest.mark.parametrize("changed", [{}, {"is_wide": True, "stages": 3}, {"slices": 2}])
-def test_tables_that_are_read_once_for_a_tile(changed: dict[str, int]) -> None:
-    variant = replace(SMALL, depth=4, strided="gi", by_tiles=True, **changed)
-    check(variant, algebra("sums"), (5, 3, 12))
-    text = emit_kernels(
-        [split_kernels(lower_grid_product(GridKernel(algebra("sums"), variant), "product"))], CUDA
-    )
-    assert "table[left_p + left_step0]" in text
-    assert f"table[left_p + 4 + {'1' if variant.stages == 3 else '(t + 1)'}]" in text
-
-
 TURNED = GridVariant(32, 32, 16, 4, 8, True, True, left_width=4, right_width=4, slices=2)
-
-
-@pytest.mark.drawn(2)
-@pytest.mark.parametrize(
-    ("changed", "lanes"),
-    drawn(
-        [
-            ({}, (4, 0)),
-            ({"depth": 32, "thread_rows": 8, "thread_columns": 4, "is_early": True}, (0, 8)),
-            ({"columns": 64, "right_apart": 2, "strided": "gij", "by_tiles": True}, (4, 2)),
-            ({"columns": 64, "depth": 64, "slices": 1, "left_along_p": False}, (0, 8)),
-        ],
-        2,
-    ),
-)
-def test_columns_change_places_from_turn_to_turn(
-    changed: dict[str, int | str], lanes: tuple[int, int]
-) -> None:
-    """Tiles that are stored across, to different banks."""
-    variant = replace(TURNED, **changed)
-    assert (variant.turned_lanes("left", 4), variant.turned_lanes("right", 4)) == lanes
-    assert variant.turned_lanes("left", 8) == 0
-    rest = 0 if variant.right_apart > 1 else 8
-    check(variant, algebra("widest"), (12, variant.columns - 4, variant.depth + rest))
 
 
 def test_threads_that_store_across_find_all_banks() -> None:
@@ -273,20 +233,6 @@ def test_matrix_unit(along: tuple[bool, bool], stages: int, size: tuple[int, int
     check(replace(MMA, left_along_p=left, right_along_p=right, stages=stages), REALS, size)
 
 
-@pytest.mark.drawn(4)
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"columns": 16, "thread_columns": 4},
-        {"rows": 32, "thread_rows": 2, "columns": 16, "thread_columns": 4},
-        {"slices": 2, "stages": 3},
-        {"left_width": 2, "right_width": 2, "stages": 3, "depth": 8},
-    ],
-)
-def test_warps_and_slices_of_the_matrix_unit(changed: dict[str, int]) -> None:
-    check(replace(MMA, **changed), REALS, (34, 24, 18))
-
-
 ENDS = (
     {},
     {"stages": 3},
@@ -311,16 +257,6 @@ def test_ends_that_compute_places_anew(changed: dict[str, Any]) -> None:
     _, _, end = text.partition("const lw_index thread_x_anew = lw_anew(thread_x);")
     assert "const lw_index tile_i_anew = " in end
     assert not re.search(r"\b(tile_i|tile_j|thread_i|left_run0)\b", end)
-
-
-@pytest.mark.drawn(2)
-@pytest.mark.parametrize("stages", [2, 3, 4])
-@pytest.mark.parametrize("copies", [1, 2])
-def test_fewer_steps_in_the_code(stages: int, copies: int) -> None:
-    variant = replace(SMALL, depth=4, stages=stages, copies=copies)
-    for size in ((5, 3, 7), (4, 9, 9)):
-        check(variant, algebra("sums"), size)
-        check(variant, algebra("paths"), size)
 
 
 def test_runs_of_a_thread_share_an_address() -> None:

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
-from loopwright.ir.loops import Block
 from loopwright.ir.program import Program
-from loopwright.ir.text import stmt_text
 from loopwright.lower.passes import lower_schedule
-from loopwright.lower.work_distribution import lower_to_spmd
 from loopwright.transform.loop_marks import Parallel
 from loopwright.transform.plan import apply_plan
 from oracle import assert_same
@@ -46,11 +41,3 @@ def test_any_number_of_threads(threads: int, n: int) -> None:
     assert_same(mixed(), nest, {"n": n}, threads)
     nest = lower_schedule(apply_plan(jacobi(), [Parallel("j")]))
     assert_same(jacobi(), nest, {"n": n, "m": 3}, threads)
-
-
-def test_empty_parts_have_no_region() -> None:
-    nest = lower_schedule(apply_plan(jacobi(), [Parallel("j")]))
-    body = Block((Block(()), Block((Block(()), nest.body, Block(())))))
-    assert stmt_text(lower_to_spmd(replace(nest, body=body)).body) == stmt_text(
-        lower_to_spmd(nest).body
-    )

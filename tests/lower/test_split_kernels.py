@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from loopwright.diagnostics import InternalError
-from loopwright.ir.device import DeviceProgram, LaunchKernel, Repeat
+from loopwright.ir.device import DeviceProgram, LaunchKernel
 from loopwright.ir.dtypes import FLOAT64, INT64
 from loopwright.ir.expr import Cast, Const, Expr, Load, Var
 from loopwright.ir.loops import (
@@ -14,8 +14,6 @@ from loopwright.ir.loops import (
     Block,
     Buffer,
     For,
-    If,
-    Let,
     LoopNest,
     Mark,
     Space,
@@ -46,34 +44,10 @@ def split(*body: Stmt) -> DeviceProgram:
     return split_kernels(LoopNest("f", (A,), ("n", "m"), whole))
 
 
-def test_loops_around_belong_to_the_host() -> None:
-    found = split(For("t", Const(0), n, grid(store(bx * 4 + tx + t)), ONE))
-    (kernel,) = found.kernels
-    assert kernel.name == "f_0"
-    assert (kernel.grid, kernel.block) == ((n, ONE, ONE), (4, 1, 1))
-    assert kernel.scalars == ("t",)  # m is not used, n only by the grid
-    assert [buffer.name for buffer in kernel.buffers] == ["a"]
-    assert found.host == (Repeat("t", Const(0), n, ONE, (LaunchKernel("f_0"),)),)
-
-
 def test_equal_kernels_are_one() -> None:
     found = split(grid(store(tx)), grid(store(bx)), grid(store(tx)))
     assert [kernel.name for kernel in found.kernels] == ["f_0", "f_1"]
     assert found.host == tuple(map(LaunchKernel, ("f_0", "f_1", "f_0")))
-
-
-def test_conditions_bindings_and_memory_of_the_host() -> None:
-    scratch = Buffer("s", FLOAT64, (ONE,), Space.SCRATCH, writable=True)
-    inner = If(n > 3, grid(store(tx + Var("x"), "s")), grid(store(tx)))
-    found = split(Alloc(scratch, (n,), Let("x", n * 2, inner)))
-    (memory,) = found.host
-    assert memory.buffer == scratch  # type: ignore[union-attr]
-    (bind,) = memory.body  # type: ignore[union-attr]
-    assert (bind.name, bind.value) == ("x", n * 2)
-    (when,) = bind.body
-    assert (when.body, when.orelse) == ((LaunchKernel("f_0"),), (LaunchKernel("f_1"),))
-    assert [b.name for b in found.kernel("f_0").buffers] == ["s"]
-    assert found.kernel("f_0").scalars == ("x",)
 
 
 def test_shared_memory_is_counted() -> None:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import gc
 
-import numpy as np
 import pytest
 
-import loopwright as lw
-from loopwright import kernels, options
-from loopwright.kernels import nest_kernel
+from loopwright import options
 from loopwright.memo import BoundedCache, SharedWhileUsed
 from loopwright.runtime import code_memory
 from loopwright.runtime.code_memory import code_state, make_room
@@ -59,29 +56,6 @@ def test_what_users_hold_stays_and_is_counted(kept: BoundedCache[int, object]) -
     kept.clear()
     make_room(0)
     assert code_state() == state
-
-
-def test_equal_signatures_share_code_that_was_forgotten() -> None:
-    """A call that needs a kernel again gets the one that another callable still uses."""
-    held: list[object] = []
-    found = None
-    for _ in range(2):
-        lw.einsum("ab,bc->ac", np.ones((3, 5)), np.ones((5, 7)))
-        name, checked = list(kernels._kernels)[-1]
-        kernel = kernels._kernels[name, checked]
-        held.append(kernel._run.owner)  # as launches have it
-        kernels._kernels.clear()
-        count = code_state().kernels
-
-        def refuse() -> object:
-            raise AssertionError("made again")
-
-        again = nest_kernel(name, refuse, checked=checked)  # type: ignore[arg-type]
-        assert again is not kernel
-        assert again._run.owner is kernel._run.owner
-        assert code_state().kernels == count
-        assert found is None or found is kernel._run.owner
-        found = kernel._run.owner
 
 
 def test_shared_objects_go_with_their_last_user() -> None:

@@ -11,12 +11,8 @@ import pytest
 
 import loopwright as lw
 from loopwright import options
-from loopwright.backends.llvm.llvm_emitter import emit_module
 from loopwright.diagnostics import InternalError, RoomError, UsageError
-from loopwright.ir.dtypes import DTYPES
-from loopwright.ir.kernel_variant import Algorithm, Broadcast, Packing
 from loopwright.ir.module import CodeUnit
-from loopwright.lower.contraction_nests.contraction_kernel import lower_contraction
 from loopwright.machines.host import host
 from loopwright.runtime import llvm_engine
 from loopwright.runtime.llvm_engine import (
@@ -25,21 +21,9 @@ from loopwright.runtime.llvm_engine import (
     load_object,
 )
 from loopwright.runtime.llvm_extremes import has_extremes, with_range_instructions
-from lower.contractions import kernel_of, ring
 from no_kernels import forget_kernels
 
 SQUARE = "define i64 @f(i64 %x) {\n  %y = mul i64 %x, %x\n  ret i64 %y\n}"
-
-
-def function(text: str) -> tuple[object, ctypes._CFuncPtr]:
-    loaded = load_object(compile_to_object(text), ("f",))
-    return loaded, ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(loaded.address("f"))
-
-
-def test_compiled_code_runs() -> None:
-    loaded, square = function(SQUARE)
-    assert square(7) == 49
-    assert loaded is not None
 
 
 @pytest.mark.parametrize(
@@ -254,20 +238,3 @@ def test_a_machine_of_another_kind() -> None:
         f"note: found {isa}, this is {host().isa}\n"
         f"try: LOOPWRIGHT_CPU names a machine of {host().isa}"
     )
-
-
-def test_instructions_of_an_unknown_processor() -> None:
-    """A processor LLVM does not know by name still gets the instructions it has."""
-    types = ("int8", "int8", "int32", "int32")
-    kernel = kernel_of(
-        Algorithm.PRODUCT,
-        ring("add", "mul", *types),
-        (4, 1, 4),
-        left_packing=Packing.ALONG_P,
-        right_packing=Packing.ALONG_P,
-        broadcast=Broadcast.LANE,
-        group=4,
-    )
-    assert DTYPES["int8"] == kernel.left
-    text = emit_module(lower_contraction(kernel, "f"), host().features).text
-    assert compile_to_object(text, "generic" if host().isa == "aarch64" else "x86-64")

@@ -13,7 +13,6 @@ import pytest
 
 import loopwright as lw
 from backends.compiled import compile_nest
-from drawn import in_all
 from loopwright import options
 from loopwright.diagnostics import UsageError
 from loopwright.ir.dtypes import FLOAT64
@@ -27,7 +26,6 @@ from loopwright.runtime.thread_pool import Pool, num_threads, set_num_threads
 from loopwright.runtime.waiting import PLACE_WORDS
 
 MANY = 16  # threads; more than processors on most machines, and many more on ours
-ROUNDS_OF_MANY = 500 if in_all() else 100
 
 # A region of fixed shares with %rounds barriers: every thread counts, and after each barrier adds
 # what its right neighbour has counted so far, which is known only behind the barrier. Thread 1
@@ -113,19 +111,6 @@ def run_rounds(pool: Pool, code: LoadedObject, rounds: int, threads: int, pause:
     seen = words[8:].reshape(threads, 8)
     total = rounds * (rounds + 1) // 2
     return seen[:, 0].tolist() == [rounds] * threads and seen[:, 1].tolist() == [total] * threads
-
-
-def test_barriers_of_more_threads_than_processors(pool: Pool, code: LoadedObject) -> None:
-    assert run_rounds(pool, code, ROUNDS_OF_MANY, MANY)
-
-
-def test_open_regions_of_more_threads_than_processors(pool: Pool, code: LoadedObject) -> None:
-    """Thousands of them: the caller takes part in each, workers in those they come in time for."""
-    counts = np.zeros(MANY, np.int64)
-    for _ in range(5000):
-        assert pool.run(code.address("alone"), counts.ctypes.data, (0, 0, 0), 0, MANY)
-    assert counts[0] == 5000
-    assert counts.max() == 5000
 
 
 def test_no_call_waits_for_a_worker_that_never_comes(pool: Pool, code: LoadedObject) -> None:
@@ -270,28 +255,6 @@ def test_teams_of_changing_size(kernel: CompiledKernel, plain_pool: Pool) -> Non
     runs = [bound(kernel, plain_pool, count) for count in (2, 4, 3, 1, 4, 2)]
     for seed in range(60):
         assert is_right(runs[seed % len(runs)], seed)
-
-
-def from_four_threads(work: Callable[[int], bool]) -> list[bool]:
-    results = [False] * 4
-    start = threading.Barrier(4)
-
-    def run(number: int) -> None:
-        start.wait()
-        results[number] = all(work(seed) for seed in range(number * 100, number * 100 + 50))
-
-    callers = [threading.Thread(target=run, args=(number,)) for number in range(4)]
-    for caller in callers:
-        caller.start()
-    for caller in callers:
-        caller.join()
-    return results
-
-
-def test_concurrent_calls(kernel: CompiledKernel, plain_pool: Pool) -> None:
-    """One caller gets the workers, the others run on their own threads."""
-    run = bound(kernel, plain_pool, 2)
-    assert from_four_threads(lambda seed: is_right(run, seed)) == [True] * 4
 
 
 def test_a_closed_pool_serves_no_more(kernel: CompiledKernel, plain_pool: Pool) -> None:
