@@ -250,16 +250,6 @@ def given(root: Expr, axis: Axis, shape: Expr = TWO, then: Stmt | None = None) -
     return nest
 
 
-def test_rows_and_columns_get_what_their_root_has() -> None:
-    for axis, wanted in (
-        (Axis.ROW, [1, 1, 1, 11, 11, 11]),
-        (Axis.COLUMN, [10, 11, 12, 10, 11, 12]),
-    ):
-        y = np.zeros(6)
-        interpret_nest(given(Const(1), axis), {"y": y}, {})
-        assert y.tolist() == wanted
-
-
 @pytest.mark.parametrize(
     ("root", "shape", "told"),
     [

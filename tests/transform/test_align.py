@@ -55,8 +55,3 @@ def test_planned(source: Program, steps: tuple[Step, ...]) -> None:
     machine = load_machine("neoverse-n1")
     schedule = apply_plan(source, [Simd("j")])
     assert plan_alignment(schedule, machine, parallel=False) == steps
-
-
-def test_loops_that_are_not_simd_are_left_alone() -> None:
-    schedule = apply_plan(rows(NEAR), [])
-    assert plan_alignment(schedule, load_machine("neoverse-n1"), parallel=False) == ()

@@ -11,7 +11,6 @@ from loopwright.diagnostics import IllegalStep
 from loopwright.ir.program import Program
 from loopwright.lower.passes import lower_schedule
 from loopwright.machines.host import host
-from loopwright.machines.load import load_machine
 from loopwright.planner.loop_plans.stencils import plan_stencils
 from loopwright.transform.loop_marks import Parallel
 from loopwright.transform.plan import apply_plan, initial_schedule
@@ -121,29 +120,6 @@ def test_meaning(source: Program, parallel: bool, sizes: tuple[int, int]) -> Non
     assert isinstance(plan[0], Skew)
     nest = lower_schedule(apply_plan(source, plan))
     assert_same(source, nest, {"n": n, "m": m}, threads=2 if parallel else 1)
-
-
-def heat(to: str, a: str, i: str, j: str, k: str) -> For:
-    """A pass over a grid of three dimensions: elements from their neighbours on all sides."""
-    near = ((1, 0, 0), (-1, 0, 0), (0, 1, 0), (0, -1, 0), (0, 0, 1), (0, 0, -1))
-    value = " + ".join(f"{a}[{i} + {x}, {j} + {y}, {k} + {z}]" for x, y, z in near)
-    return For(i, 1, "n - 1", rows(j, k, Do(f"{to}[{i}, {j}, {k}]", value)))
-
-
-CUBE = "inout float64 [n, n, n]"
-HEAT = passes(heat("B", "A", "i", "j", "k"), heat("A", "B", "p", "q", "r"), A=CUBE, B=CUBE)
-
-
-@pytest.mark.parametrize(
-    ("source", "width"),
-    [(JACOBI, 2), (WAVES, 2), (HEAT, 2), (SEIDEL, 1)],
-    ids=["jacobi", "waves", "heat", "seidel"],
-)
-def test_width(source: Program, width: int) -> None:
-    """Rows go side by side where they share what they read, but no recurrences."""
-    plan = plan_stencils(initial_schedule(source), load_machine("neoverse-n1"), parallel=False)
-    assert isinstance(plan[0], Skew)
-    assert plan[0].width == width
 
 
 @pytest.mark.parametrize(("source", "slope"), [(JACOBI, 4), (WAVES, 3)], ids=["jacobi", "waves"])
