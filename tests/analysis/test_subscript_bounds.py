@@ -1,4 +1,4 @@
-"""In-bounds conditions: exact sets, cheap tests, and the text of each violation."""
+"""In-bounds conditions: exact sets, and the text of each violation."""
 
 import itertools
 import textwrap

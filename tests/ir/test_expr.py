@@ -1,4 +1,4 @@
-"""Expressions: their types, and the folding that keeps bounds readable."""
+"""Expressions: folding keeps their values."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Traversal: everything is reached once, in order, and rewriting rebuilds what it must."""
+"""Traversal: terms of any depth are compared, and rewriting rebuilds what it must."""
 
 from ir.examples import ONE, load, loop, store
 from loopwright.ir.dtypes import FLOAT64

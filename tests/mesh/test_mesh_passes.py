@@ -115,6 +115,3 @@ def test_random_nests(seed: int) -> None:
     check_nest(nest)
     sizes = [{"n": n, "m": m} for n, m in ((0, 3), (1, 1), (5, 13), (20, 23), (17, 9))]
     assert check_translation(wanted, nest, sizes) == ()
-
-
-# -- sizes by the model ---------------------------------------------------------------------------
