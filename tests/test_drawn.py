@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import drawn
-from drawn import RARER, in_turn, taken
+from drawn import in_turn, taken
 
 # What a machine may have otherwise.
 SURROUNDINGS = (
@@ -36,15 +36,6 @@ def at_level(monkeypatch: pytest.MonkeyPatch, level: str, draw: str | None = Non
         monkeypatch.delenv("DRAW", raising=False)
     else:
         monkeypatch.setenv("DRAW", draw)
-
-
-@pytest.mark.parametrize("draw", range(6))
-def test_the_long_run_takes_more_than_the_usual_one(
-    draw: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    at_level(monkeypatch, "all", draw=str(draw))
-    expected = {*in_turn(range(12), RARER * 3, 0), *in_turn(range(12), 3, draw)}
-    assert taken(range(12), 3) == sorted(expected)
 
 
 def test_days_of_the_long_run_take_every_case(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -165,32 +165,6 @@ def wanted(a: Any, b: Any) -> Any:
     return np.cumsum(a.T + b, axis=0)
 
 
-def called(threads: int, **named: Any) -> None:
-    """Compile and run the C above."""
-    c, a, b = numbers(20, 20), numbers(20, 20), numbers(20, 20) + 1
-    lw.compile(SOURCE, threads=threads, **named)(20, c, a, b)
-    np.testing.assert_array_equal(c, wanted(a, b))
-
-
-PLANNERS = [planner.__name__ for planner in generic._PLANNERS]
-
-
-@pytest.mark.drawn(8)
-@pytest.mark.parametrize(("name", "threads"), combined(PLANNERS, [1, 2], one_in=2))
-def test_compile_without_a_planner(
-    monkeypatch: pytest.MonkeyPatch, name: str, threads: int
-) -> None:
-    broken = failing(ERRORS[0])
-    broken.__name__ = name
-    planners = [broken if p.__name__ == name else p for p in generic._PLANNERS]
-    monkeypatch.setattr(generic, "_PLANNERS", tuple(planners))
-    called(threads)
-    called(threads, target="c")
-    assert recorded_faults().last == f"{name} of 'f': AssertionError: a loop keeps its order"
-    with options.override(strict=True), pytest.raises(AssertionError):
-        called(threads, target="c")
-
-
 @pytest.mark.parametrize("target", ["host", "openmp", "c"])
 @pytest.mark.parametrize("failures", [1, 2])
 def test_lowering(monkeypatch: pytest.MonkeyPatch, failures: int, target: str) -> None:

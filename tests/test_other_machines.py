@@ -12,11 +12,7 @@ import loopwright as lw
 from drawn import combined
 from loopwright.cli import main
 from loopwright.diagnostics import UsageError
-from loopwright.ir.module import Module
 from loopwright.machines.host import host
-from loopwright.machines.load import load_machine
-from loopwright.pipeline import compile_program
-from loopwright.planner.planners import given_planner
 from programs import matmul
 
 SOURCE = b"""void f(int n, double C[n][n], double A[n][n], double B[n][n]) {
@@ -81,22 +77,3 @@ def test_plain_char_has_the_sign_of_the_machine(tmp_path: Path) -> None:
         made[name] = target.read_bytes()
     assert made["zen4"] != made["neoverse-n1"]
     assert main(["explain", str(source), "--machine", "zen4"]) == 0
-
-
-@pytest.mark.drawn(2)
-@pytest.mark.parametrize("target", ["host", "c", "openmp", None])
-def test_every_arrow(target: str | None) -> None:
-    """compile_program shows what each arrow has made, for any machine."""
-    machine = load_machine("sapphirerapids")
-    made = compile_program(matmul(), machine, 4, target=target)
-    assert made.program.name == "matmul"
-    assert "contract" in {step.kind for step in made.plan}
-    assert made.schedule.contractions
-    assert made.nest.body
-    assert (made.module is None) == (target is None)
-    if target is not None:
-        assert isinstance(made.module, Module)
-        assert ("define void" in made.module.text) == (target == "host")
-        assert ("#pragma omp" in made.module.text) == (target == "openmp")
-    again = compile_program(matmul(), machine, 4, given_planner(made.plan), target)
-    assert again.nest == made.nest

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from run_report import SLOWEST, counted, expected, slowest
+from run_report import expected
 
 FILE = """
 import pytest
@@ -60,17 +60,6 @@ def test_the_line_at_the_start(
 ) -> None:
     monkeypatch.setattr("run_report.MINUTES", {"test": 18, "all": 60})
     assert expected(11_409, level, cores, is_whole=is_whole) == line
-
-
-def test_reasons_are_counted() -> None:
-    reasons = ["no nvcc", "no gcc", *["no\n  device"] * 1200, "no gcc"]
-    assert counted(reasons) == [" 1,200  no device", "     2  no gcc", "     1  no nvcc"]
-
-
-def test_the_slowest_come_first() -> None:
-    seconds = {f"test_{number}": number / 4 for number in range(100)}
-    assert slowest(seconds)[:2] == ["  24.8  test_99", "  24.5  test_98"]
-    assert len(slowest(seconds)) == SLOWEST
 
 
 @pytest.mark.parametrize("workers", ["1"])

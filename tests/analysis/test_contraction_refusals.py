@@ -7,21 +7,14 @@ import pytest
 
 from loopwright.analysis.find_contractions import explain, find_contractions
 from loopwright.ir.islkit import context
-from loopwright.ir.program import Program
 from programs import (
     MATMUL,
     Do,
     For,
-    floyd_warshall,
-    jacobi,
     kernel,
-    lu,
     nest,
     over,
     program,
-    seidel,
-    syrk,
-    triangular_solve,
 )
 
 
@@ -39,29 +32,6 @@ def test_factor_that_changes_between_forbids_a_unit() -> None:
     inner = over("ij", MATMUL)
     known = kernel(over("k", inner, over("i", change)))
     assert explain(known)[0] == "S0: no contraction: S1 must run between its instances"
-
-
-def test_empty_reduction_with_a_scalar_of_another_nest() -> None:
-    inner = For("k", 0, "q", Do("s", "s + A[i, k] * B[k, j]"))
-    known = kernel(Do("s", "0"), over("ij", inner, Do("C[i, j]", "s")))
-    assert find_contractions(known) == ()
-
-
-@pytest.mark.parametrize(
-    ("known", "reason"),
-    [
-        (floyd_warshall(), "it reads elements of 'D' that it also writes"),
-        (syrk(), "the range of loop 'j' depends on loop 'i'"),
-        (lu(), "the range of loop 'i' depends on loop 'k'"),
-        (triangular_solve(), "the range of loop 'j' depends on loop 'i'"),
-        (seidel(), "not of the form x = x op e with an associative operator"),
-        (jacobi(), "not of the form x = x op e with an associative operator"),
-    ],
-    ids=lambda x: getattr(x, "name", None),
-)
-def test_kernels_that_are_no_contractions(known: Program, reason: str) -> None:
-    assert find_contractions(known) == ()
-    assert any(line.endswith(f"no contraction: {reason}") for line in explain(known))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 import brute_force
 import loopwright.analysis.dependences as analysis
 from loopwright.analysis.dependences import (
-    Dependences,
     dependences,
     flow_through,
     known_dependences,
@@ -62,18 +61,6 @@ def assert_enumerated(known: Program, params: dict[str, int]) -> None:
         assert enumerated(found, known, params) == expected[kind], kind
 
 
-def test_dependences_of_one_reduction() -> None:
-    found = dependences(dot())
-    chain = "[n] -> { S0[] -> S1[0] : n > 0; S1[k] -> S1[k + 1] : 0 <= k < n - 1 }"
-    step = "[n] -> { S1[k] -> S1[k + 1] : 0 <= k < n - 1 }"
-    assert found.flow.is_equal(relation(chain))
-    assert found.output.is_equal(relation(chain))
-    assert found.anti.is_equal(relation(step))
-    assert found.all_.is_equal(relation(chain))
-    assert found.on_itself("S1").all_.is_equal(relation(step))
-    assert found.edges() == {("S0", "S1")}
-
-
 def test_flow_through_one_array() -> None:
     found = flow_through(jacobi(), "B")
     expected = "[n, m] -> { S0[t, i] -> S1[t, i] : 0 <= t < m and 0 < i < n - 1 }"
@@ -86,14 +73,6 @@ def test_memory_dependences_are_all_pairs() -> None:
     assert found.flow.is_equal(relation(pairs))
     assert found.output.is_equal(relation(pairs))
     assert found.anti.is_equal(relation("[n] -> { S1[k] -> S1[j] : 0 <= k < j < n }"))
-
-
-def test_restriction_keeps_the_program() -> None:
-    known = dot()
-    found = dependences(known).where(lambda r: r.subtract(r))
-    assert isinstance(found, Dependences)
-    assert found.is_empty
-    assert found.program is known
 
 
 @st.composite

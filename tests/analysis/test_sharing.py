@@ -19,27 +19,7 @@ from programs import (
 )
 from thread_oracle import threads_by_element, uses
 
-INTERIOR = "i_b != k_b and j_b != k_b"
-ROW_PANEL = "i_b = k_b and j_b != k_b"
-COLUMN_PANEL = "i_b != k_b and j_b = k_b"
-DIAGONAL = "i_b = k_b and j_b = k_b"
-
 P, R, C, ALL = Sharing.PRIVATE, Sharing.ROW, Sharing.COLUMN, Sharing.ALL
-
-
-def blocks_where(condition: str) -> isl.Set:
-    return isl.Set(f"[k_b, i_b, j_b] -> {{ : {condition} }}")
-
-
-def shortest_paths(
-    axes: dict[str, str], sizes: tuple[int, int, int] = (8, 8, 8), thread: int = 2
-) -> ThreadMapping:
-    """Floyd-Warshall in blocks of some sizes of k, i, j; threads divide the loops in `axes`."""
-    tiles = [
-        LoopTile(loop, size, thread if loop in axes else None, axes.get(loop, ""))
-        for loop, size in zip("kij", sizes, strict=True)
-    ]
-    return tiled_mapping(floyd_warshall(), tiles)
 
 
 def classes(known: Program, mapping: ThreadMapping, where: isl.Set | None = None) -> list[Sharing]:
@@ -51,34 +31,6 @@ def classes(known: Program, mapping: ThreadMapping, where: isl.Set | None = None
 
 
 # -- example 1 ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("axes", "where", "expected"),
-    [
-        # Threads over i and j: j along x.
-        ({"i": "y", "j": "x"}, INTERIOR, [P, P, R, C]),
-        ({"i": "y", "j": "x"}, ROW_PANEL, [C, C, R, C]),
-        ({"i": "y", "j": "x"}, COLUMN_PANEL, [R, R, R, C]),
-        ({"i": "y", "j": "x"}, DIAGONAL, [ALL, ALL, ALL, ALL]),
-        ({"i": "x"}, INTERIOR, [P, P, P, R]),
-        ({"i": "x"}, ROW_PANEL, [R, R, P, R]),
-        ({"i": "x"}, COLUMN_PANEL, [P, P, P, R]),
-        ({"i": "x"}, DIAGONAL, [R, R, R, R]),
-        ({"j": "x"}, INTERIOR, [P, P, R, P]),
-        # The accesses 1, 2 and 4 of a row panel have different matrices and overlap: Theorem 2
-        # cannot tell, yet all of D[i, j] and D[k, j] stays in the registers of one thread.
-        ({"j": "x"}, ROW_PANEL, [P, P, R, P]),
-        ({"j": "x"}, COLUMN_PANEL, [R, R, R, P]),
-        ({"j": "x"}, DIAGONAL, [R, R, R, R]),
-        # With a row e_k in T_s condition (2) fails for the accesses 1 and 2.
-        ({"k": "x"}, INTERIOR, [R, R, P, P]),
-        ({"k": "y", "j": "x"}, INTERIOR, [C, C, R, P]),
-    ],
-)
-def test_shortest_paths(axes: dict[str, str], where: str, expected: list[Sharing]) -> None:
-    found = classes(floyd_warshall(), shortest_paths(axes), blocks_where(where))
-    assert found == expected
 
 
 # -- example 2 ------------------------------------------------------------------------------------

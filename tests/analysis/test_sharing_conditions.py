@@ -23,7 +23,7 @@ from loopwright.analysis.sharing_conditions import (
 from loopwright.analysis.thread_mapping import LoopTile, tiled_mapping
 from loopwright.ir.islkit import holds
 from loopwright.ir.program import Program
-from programs import Do, For, floyd_warshall, nest, program
+from programs import Do, For, nest, program
 from thread_oracle import threads_by_element, uses
 
 YES, NO, UNKNOWN = Answer.YES, Answer.NO, Answer.UNKNOWN
@@ -76,20 +76,6 @@ def verdicts(known: Program, tiles: list[LoopTile], where: str = "") -> list[Ver
     chosen = isl.Set(where) if where else None
     accesses = block_accesses(known, tiled_mapping(known, tiles), chosen)
     return [is_private(access, accesses) for access in accesses]
-
-
-def test_verdicts_name_their_rule() -> None:
-    tiles = [LoopTile("k", 8), LoopTile("i", 8, 2, "y"), LoopTile("j", 8, 2, "x")]
-    interior = "[i_b, j_b, k_b] -> { : i_b != k_b and j_b != k_b }"
-    assert verdicts(floyd_warshall(), tiles, interior) == [
-        Verdict(YES, "Theorem 2"),
-        Verdict(YES, "Theorem 2"),
-        Verdict(NO, "Theorem 1"),
-        Verdict(NO, "Theorem 1"),
-    ]
-    assert verdicts(floyd_warshall(), tiles)[0] == Verdict(
-        UNKNOWN, "another access of 'D' may interfere"
-    )
 
 
 def test_ranks_that_differ_leave_small_blocks_open() -> None:

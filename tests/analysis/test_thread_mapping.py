@@ -52,18 +52,6 @@ def test_tiles_give_the_coordinates_of_the_definition(tiles: list[LoopTile]) -> 
         assert values(mapping.times, *at) == use.time
 
 
-def test_instances_of_a_block_have_its_coordinates_as_parameters() -> None:
-    mapping = tiled_mapping(floyd_warshall(), [LoopTile("i", 8), LoopTile("j", 4)])
-    assert mapping.coordinates == ("i_b", "j_b")
-    expected = isl.Set(
-        "[n, i_b, j_b] -> { S0[k, i, j] : 0 <= k, i, j < n and"
-        " 8 i_b <= i < 8 i_b + 8 and 4 j_b <= j < 4 j_b + 4 }"
-    )
-    assert mapping.instances()["S0"].is_equal(expected)
-    some = isl.Set("[i_b, j_b] -> { : i_b = j_b }")
-    assert mapping.instances(some)["S0"].is_equal(expected.intersect_params(some))
-
-
 def test_block_coordinates_are_no_parameters() -> None:
     body = For("i", 0, "i_b", Do("x[i]", "2 * x[i]"))
     known = program("scale", {"x": "inout float64 [i_b]"}, body, params="i_b")

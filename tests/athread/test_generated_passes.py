@@ -15,9 +15,8 @@ import numpy as np
 import pytest
 
 from athread.emulated import Emulated, Job
-from athread.kernel_runs import has_bits_of
 from athread.test_generated_kernels import machine_of, sizes_near
-from drawn import HUNTS, combined
+from drawn import HUNTS
 from kernels.corpus import CONSTANT, KERNELS, SYMBOLIC, make_inputs, reference, write_source
 from loopwright.frontends.c import read_c
 from loopwright.frontends.extract import program_of
@@ -70,33 +69,6 @@ def calls(name: str, *, is_constant: bool, is_exact: bool) -> list[tuple[Job, di
         }
         found.append(((name, arrays, chosen), expected))
     return found
-
-
-@pytest.mark.parametrize(
-    ("name", "machine", "shape", "is_constant", "reassoc"),
-    combined(NAMES, MACHINES, SHAPES, (True, False), (True, False), one_in=1 if HUNTS else 17),
-)
-def test_passes_on_the_emulator(
-    name: str,
-    machine: str,
-    shape: tuple[int, int],
-    is_constant: bool,
-    reassoc: bool,
-    tmp_path: Path,
-) -> None:
-    program = program_named(name, is_constant=is_constant, reassoc=reassoc)
-    build = Emulated({name: program}, machine_of(machine), shape, tmp_path)
-    assert build.serial == []
-    for is_exact in (True, False):
-        some = calls(name, is_constant=is_constant, is_exact=is_exact)
-        build.run([job for job, _ in some])
-        for (_, arrays, sizes), expected in some:
-            for array, right in expected.items():
-                told = f"{array} at {sizes}"
-                if is_exact or not reassoc:
-                    assert has_bits_of(arrays[array], right), told
-                else:
-                    np.testing.assert_allclose(arrays[array], right, 1e-9, 1e-9, err_msg=told)
 
 
 @pytest.mark.parametrize("first", range(0, 60, 6) if HUNTS else (0,))

@@ -108,18 +108,6 @@ def test_plans_of_the_planner(name: str, machine: str, tmp_path: Path) -> None:
     assert done.trace.ldm_bytes <= machine_of(machine).scratchpad_bytes
 
 
-def test_a_missing_wait_is_found(tmp_path: Path) -> None:
-    def changed(path: str, text: str) -> str:
-        return text.replace("lw_wait_ahead();", "", 1) if path == SLAVE else text
-
-    plans = {"cube": Plan((StreamTime(2, (11, 5, 9), 8, 8),))}
-    build = Emulated(
-        {"cube": SPACE["cube"]}, machine_of("sw26010"), (8, 8), tmp_path, plans=plans, edit=changed
-    )
-    with pytest.raises(AthreadFault, match=r"under transfer by the athread_|in flight"):
-        build.run([job for job, _ in jobs_of({"cube": SPACE["cube"]}, 2)][3:4])
-
-
 def test_a_window_that_is_too_short_is_found(tmp_path: Path) -> None:
     """The next plane would come to the slot of one that is still used."""
 

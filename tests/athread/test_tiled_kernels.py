@@ -90,36 +90,6 @@ def test_bits_of_plain_c(
     require_bits(name, program, load_mesh(machine), sizes, tmp_path, plan=plan)
 
 
-ROWS = [{"m": 120, "n": 64}, {"m": 140, "n": 64}]  # of trmm: 8 panels, and 9
-
-
-@needs_compiler
-@pytest.mark.drawn(2)
-@pytest.mark.parametrize(
-    ("name", "machine", "sizes"),
-    [
-        ("trmm", "sw26010", ROWS[0]),  # rows that are read before they are put
-        ("trmm", "sw26010pro", ROWS[1]),
-        # Several turns of both mapped loops; tiles and windows at the ends are ragged.
-        ("doitgen", "sw26010", {"nr": 19, "nq": 37, "np": 70}),
-        ("doitgen", "sw26010pro", {"nr": 16, "nq": 17, "np": 18}),
-    ],
-)
-def test_bits_of_constant_extents(
-    name: str,
-    machine: str,
-    sizes: dict[str, int],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    if name == "trmm":
-        choose_tiles(((8, 8, 16), 8, NONE), monkeypatch)
-    program = program_of_extents(name, **sizes)
-    plan, _ = mesh_planner(program, SW)
-    given = plan if name == "trmm" else None
-    require_bits(name, program, load_mesh(machine), [sizes], tmp_path, plan=given)
-
-
 # Kernel, case or extents, text that is replaced (a regular expression), by what, what is told.
 BUGS = {
     "parts are used before they are there": (

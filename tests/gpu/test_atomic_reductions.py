@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gpu.ways import WAYS, require_same
-from loopwright.backends.c_text.c_dialect import CUDA, OPENCL
+from loopwright.backends.c_text.c_dialect import OPENCL
 from loopwright.backends.device_text.device_module import emit_kernels
 from loopwright.diagnostics import UsageError
 from loopwright.frontends.c import read_c
@@ -70,17 +70,6 @@ def test_results(way: str, tmp_path: Path) -> None:
     keys = IN_OPENCL if way == "opencl" else list(UPDATES)
     sizes = [{"n": n} for n in (0, 1, 2, 31, 300)]
     require_same([(*made(key, tmp_path), sizes) for key in keys], way)
-
-
-def test_text(tmp_path: Path) -> None:
-    nest = made(("add", "int64"), tmp_path)[1]
-    text = emit_kernels([split_kernels(nest)], CUDA)
-    assert "lw_atomic_add_int64(&s[0], s_sum[0]);" in text
-    assert "atomicAdd((unsigned long long *)lw_to, (unsigned long long)lw_value);" in text
-    nest = made(("max", "uint32"), tmp_path)[1]
-    text = emit_kernels([split_kernels(nest)], OPENCL)
-    assert "lw_atomic_max_uint32(&s[0], s_sum[0]);" in text
-    assert "    atomic_max(lw_to, lw_value);" in text
 
 
 def test_opencl_has_none_of_64_bits(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def test_types_and_semirings(api: FakeApi, dtype: str, ring: str) -> None:
     compare("ij,jk->ik", hosts, semiring=ring)
 
 
-@pytest.mark.parametrize("row", [1, 4, 5, 6])
+@pytest.mark.parametrize("row", [4, 6])
 def test_loops_beyond_the_limit_of_tables(
     api: FakeApi, monkeypatch: pytest.MonkeyPatch, row: int
 ) -> None:

@@ -133,15 +133,6 @@ def test_plans(name: str, chunks: int, joins: int) -> None:
     assert steps_of(name) == (chunks, joins)
 
 
-@pytest.mark.parametrize(
-    ("name", "chunks", "joins"), [("quarters", 1, 2), ("thirds", 0, 0), ("remainders", 1, 0)]
-)
-def test_iterators_that_count_terms_and_elements(name: str, chunks: int, joins: int) -> None:
-    """Chunks share the elements of remainders; those of quarters and thirds have few terms."""
-    assert steps_of(name) == (chunks, joins)
-    test_nests(name)
-
-
 @pytest.mark.drawn(7)
 @pytest.mark.parametrize("name", SOURCES)
 def test_nests(name: str) -> None:

@@ -16,10 +16,8 @@ import pytest
 from drawn import HUNTS, taken
 from gpu.nvcc import QUICK, require_compiled
 from gpu.shim_runner import gpu_differences
-from gpu.ways import WAYS, needs_compiler, require_same, runners_of
+from gpu.ways import WAYS, runners_of
 from kernels.corpus import KERNELS, LITERAL, SYMBOLIC, write_source
-from loopwright.backends.c_text.c_dialect import OPENCL
-from loopwright.backends.device_text.device_module import emit_kernels
 from loopwright.frontends.c import read_c
 from loopwright.frontends.extract import program_of
 from loopwright.ir.check import check_nest
@@ -171,18 +169,3 @@ def test_rows_that_lanes_walk_are_staged(name: str) -> None:
     assert [staged.array for staged in schedule.staged] == list(STAGED[name])
     for staged in schedule.staged:
         assert (staged.extents, staged.padding, staged.buffers) == ((32, 32), 1, 4)
-
-
-@needs_compiler
-def test_rows_of_many_strips() -> None:
-    """Also on machines and in a dialect without asynchronous copies, which copy at once."""
-    _, schedule = rows_of("atax", "sm_75")
-    assert [staged.buffers for staged in schedule.staged] == [1]
-    program, ahead = rows_of("atax")
-    nest = lower_schedule(ahead)
-    text = emit_kernels([split_kernels(nest)], OPENCL)
-    assert "__local double A_box[4][32][33];" in text
-    copies = [line.strip() for line in text.splitlines() if line.strip().startswith("A_box[")]
-    assert len(copies) == 4  # ahead of the loop and in it, inside of A and at its border
-    sizes = [dict(zip(program.params, (37, 135), strict=True))]
-    require_same([(program, nest, sizes), (program, lower_schedule(schedule), sizes)], "shim")

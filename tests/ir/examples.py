@@ -99,14 +99,6 @@ def running_sum() -> Program:
     )
 
 
-def reversed_sum() -> isl.Schedule:
-    """An illegal order for `running_sum`."""
-    return isl_tree(
-        """{ domain: "[n] -> { S[i] : 1 <= i < n }",
-             child: { schedule: "[n] -> i[{ S[i] -> [(-i)] }]" } }"""
-    )
-
-
 def gemm_contraction() -> Contraction:
     left, right = access("A", i, k), access("B", k, j)
     zero = Const(0)

@@ -12,7 +12,6 @@ from loopwright.ir.analysis_manager import AnalysisManager
 from loopwright.ir.islkit import QuotaExceeded, isl, quota
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
-from loopwright.ir.schedule_tree import nodes_of
 from programs import jacobi, matmul
 
 
@@ -44,13 +43,6 @@ def test_schedules_of_one_program_share_its_analyses() -> None:
     assert replace(schedule, marks=()).analyses is schedule.analyses
     changed = replace(schedule, program=other, tree=other.schedule)
     assert changed.analyses.program is other
-
-
-def test_nodes_are_read_once_for_a_tree() -> None:
-    program, other = matmul(), jacobi()
-    schedule = Schedule(program, program.schedule)
-    assert nodes_of(replace(schedule, marks=())) is nodes_of(schedule)
-    assert nodes_of(replace(schedule, program=other, tree=other.schedule)) != nodes_of(schedule)
 
 
 def test_results_of_a_spent_quota_are_not_kept() -> None:

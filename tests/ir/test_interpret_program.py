@@ -5,13 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ir.examples import gemm, isl_set, isl_tree, load, reversed_sum, running_sum
+from ir.examples import gemm, isl_set, isl_tree, running_sum
 from loopwright.diagnostics import InternalError, UsageError
 from loopwright.ir.dtypes import DTYPES, FLOAT64
-from loopwright.ir.expr import Const, Var
-from loopwright.ir.interpret import interpret_program, interpret_schedule
+from loopwright.ir.expr import Const
+from loopwright.ir.interpret import interpret_program
 from loopwright.ir.program import Role
-from loopwright.ir.schedule import Schedule
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int8", "uint16"])
@@ -23,31 +22,11 @@ def test_product_of_matrices(dtype: str) -> None:
     assert np.array_equal(c, a @ b)
 
 
-def test_order_is_that_of_the_tree() -> None:
-    program, x = running_sum(), np.ones(5)
-    forward, backward = np.zeros(5), np.zeros(5)
-    interpret_program(program, {"x": x, "s": forward}, {"n": 5})
-    schedule = Schedule(program, reversed_sum())
-    interpret_schedule(schedule, {"x": x, "s": backward}, {"n": 5})
-    assert forward.tolist() == [0, 1, 2, 3, 4]
-    assert backward.tolist() == [0, 1, 1, 1, 1]
-
-
 def test_out_arrays_start_undefined() -> None:
     program = running_sum()
     out = replace(program, arrays=(program.arrays[0], replace(program.arrays[1], role=Role.OUT)))
     with pytest.raises(InternalError, match=r"s\[0\] is read before it is written"):
         interpret_program(out, {"x": np.ones(3), "s": np.ones(3)}, {"n": 3})
-
-
-def test_access_outside_is_told() -> None:
-    program = running_sum()
-    beyond = replace(program.statements[0], value=load("s", Var("i") + 1))
-    with pytest.raises(InternalError) as caught:
-        interpret_program(
-            replace(program, statements=(beyond,)), {"x": np.ones(3), "s": np.ones(3)}, {"n": 3}
-        )
-    assert caught.value.message == "s[3] is outside, shape [3]"
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ir.examples import gemm, isl_set, isl_tree, running_sum
+from ir.examples import isl_set, isl_tree, running_sum
 from loopwright.ir import islkit, schedule_tree
 from loopwright.ir.dtypes import FLOAT64
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Unary, Var
@@ -70,16 +70,6 @@ def test_quota_ends_the_work_and_leaves_the_context_usable() -> None:
     assert not isl_set("{ S[i] : i > 3 }").lexmin().is_empty()
 
 
-def test_points_come_in_the_order_of_the_tree() -> None:
-    assert islkit.ordered_points(gemm().schedule, {"n": 2})[:4] == [
-        ("S", (0, 0)),
-        ("T", (0, 0, 0)),
-        ("T", (0, 0, 1)),
-        ("S", (0, 1)),
-    ]
-    assert islkit.ordered_points(gemm().schedule, {"n": 0}) == []
-
-
 @pytest.mark.parametrize(
     ("tree", "params", "told"),
     [
@@ -107,14 +97,6 @@ def test_questions_to_sets() -> None:
     assert islkit.tuple_of(isl_set("[n] -> { S[i, j] }")) == (("n",), "S", ("i", "j"))
     assert islkit.tuple_of(isl_set("{ [i] }")) == ((), "", ("i",))
     assert islkit.tuple_of(known) == (("n", "m"), "", ())
-
-
-def test_questions_to_trees() -> None:
-    program = gemm()
-    assert schedule_tree.loop_names(program.schedule) == ("i", "j", "k")
-    domains = [s.domain for s in program.statements]
-    assert islkit.is_order_of(program.schedule, domains)
-    assert not islkit.is_order_of(program.schedule, domains[:1])
 
 
 def test_lines_of_a_tree() -> None:

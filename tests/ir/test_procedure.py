@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from loopwright.diagnostics import InternalError, Span
+from loopwright.diagnostics import InternalError
 from loopwright.ir.check_procedure import check_procedure
 from loopwright.ir.dtypes import FLOAT64, INT64
 from loopwright.ir.expr import Binary, Const, Expr, Load, Var
@@ -15,17 +15,13 @@ from loopwright.ir.procedure import (
     ArrayRole,
     ArrayView,
     BindView,
-    CheckThat,
-    Choose,
     ComputeArray,
-    EndlessLoop,
     LeaveLoop,
     MultiplyMatrices,
     Parameter,
     Procedure,
     ProcedureArray,
     ProcedureStmt,
-    RangeLoop,
     ReduceArray,
     ReturnedNumber,
     SetElement,
@@ -35,7 +31,6 @@ from loopwright.ir.procedure import (
 from loopwright.ir.procedure_text import procedure_text
 
 N = Var("a.n")
-HERE = Span("f.py", 1, 1, 1, 2)
 A = ProcedureArray("a", FLOAT64, (N,), ArrayRole.ARGUMENT)
 TOTAL = ProcedureArray("total", FLOAT64, (), ArrayRole.RESULT)
 
@@ -100,45 +95,6 @@ def test_values_come_before_writes() -> None:
 def test_guards() -> None:
     assert breaks_guard(shifted(), {"a.n": 0})
     assert not breaks_guard(shifted(), {"a.n": 1})
-
-
-def test_loops_end_where_they_are_left() -> None:
-    local = ProcedureArray("k", INT64, ())
-    k = Load("k", (), INT64)
-    found = procedure(
-        AllocateArray(local, ()),
-        SetElement("k", (), Const(0)),
-        EndlessLoop(
-            (
-                Choose(Binary("ge", k, Const(3)), (LeaveLoop(),)),
-                SetElement("k", (), Binary("add", k, Const(1))),
-            )
-        ),
-        RangeLoop(
-            "i",
-            Const(2),
-            Const(-1),
-            Const(-1),
-            (SetElement("a", (Var("i"),), Const(7.0, FLOAT64)),),
-        ),
-        ComputeArray("a", Binary("add", whole("a"), Const(1.0, FLOAT64))),
-        SetElement("total", (), Load("a", (k - 1,), FLOAT64)),
-    )
-    check_procedure(found)
-    a = np.zeros(4)
-    assert interpret_procedure(found, {"a": a}, {"a.n": 4}) == 8
-    assert a.tolist() == [8, 8, 8, 1]
-
-
-def test_a_failing_check_leaves_what_came_before() -> None:
-    check = CheckThat(N <= 3, "IndexError", "{0} is too many", (N,), HERE)
-    found = procedure(
-        ComputeArray("a", Const(1.0, FLOAT64)), check, ComputeArray("a", Const(2.0, FLOAT64))
-    )
-    a = np.zeros(4)
-    with pytest.raises(IndexError, match="4 is too many"):
-        interpret_procedure(found, {"a": a}, {"a.n": 4})
-    assert a.tolist() == [1] * 4
 
 
 def test_positions_count_from_the_last_axis() -> None:

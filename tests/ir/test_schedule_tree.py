@@ -50,11 +50,6 @@ def test_names_become_unique() -> None:
     assert schedule.tree.get_map().is_equal(twice_i().schedule.get_map())
 
 
-def test_unique_names_leave_the_tree_alone() -> None:
-    source = matmul()
-    assert initial_schedule(source).tree is source.schedule
-
-
 def test_loops_that_a_step_leaves_alone() -> None:
     before = initial_schedule(twice_i())
     after = StripMine("i_3", 4).apply(before)

@@ -12,9 +12,6 @@ from loopwright.ir.dtypes import BOOL, DTYPES, FLOAT32, FLOAT64
 from loopwright.ir.expr import Binary, Call, Cast, Const, Expr, Select, Unary, Var
 from loopwright.ir.interpret import evaluate
 from loopwright.ir.kernel_variant import Algorithm, Broadcast, KernelVariant, Packing
-from loopwright.ir.loops import (
-    Mark,
-)
 from loopwright.ir.schedule import Schedule, ScheduledContraction
 from loopwright.ir.text import expr_text, text
 
@@ -106,40 +103,6 @@ program gemm(n):
                     S[i, j]
                     T[i, j, k]:
                         for k: T[i, j, k] -> [(k)]"""
-    )
-
-
-def test_contraction() -> None:
-    assert text(gemm_contraction()) == (
-        """\
-contraction T in float64:
-    i: i in range(n)
-    j: j in range(n)
-    p: k in range(n)
-    accumulator = 0.0
-    accumulator = accumulator + A[i, k] * B[k, j] over p in any order
-    C[i, j] = accumulator
-    replaces S, T"""
-    )
-
-
-def test_schedule() -> None:
-    program = gemm()
-    schedule = Schedule(
-        program,
-        program.schedule,
-        marks=(("i", Mark.PARALLEL), ("j", Mark.VECTOR)),
-        factors=(("j", 4),),
-    )
-    assert text(schedule) == (
-        """\
-schedule of gemm:
-    parallel for i: S[i, j] -> [(i)]; T[i, j, k] -> [(i)]
-        vector(4) for j: S[i, j] -> [(j)]; T[i, j, k] -> [(j)]
-            in order:
-                S[i, j]
-                T[i, j, k]:
-                    for k: T[i, j, k] -> [(k)]"""
     )
 
 

@@ -12,8 +12,7 @@ from loopwright.ir.expr import Const, Var
 from loopwright.ir.loops import For as Loop
 from loopwright.ir.loops import If, LoopNest, Stmt, Store
 from loopwright.ir.program import Program
-from loopwright.lower.linear_forms import normal
-from loopwright.lower.mesh_nests.edge_tiles import ends_of_rows, steps_of_rows
+from loopwright.lower.mesh_nests.edge_tiles import steps_of_rows
 from loopwright.lower.passes import lower_schedule
 from loopwright.machines.load_mesh import load_mesh
 from loopwright.planner.mesh_plans.mesh import mesh_planner
@@ -58,21 +57,6 @@ def test_triangles(name: str) -> None:
 
 ROW = Var("i")
 STEPS = Loop("k", Var("w").max(ROW + 1), Var("w") + 8, Store("x", (), Const(0)), Const(1))
-
-
-def test_ends_of_rows() -> None:
-    found = ends_of_rows(STEPS, ("i", Var("r"), 4))
-    assert found is not None
-    widest, common = found
-    assert widest.start == normal(Var("w").max(Var("r") + 1))
-    assert common.start == normal(Var("w").max(Var("r") + 4))
-    assert widest.stop == common.stop == normal(Var("w") + 8)
-    down = replace(STEPS, start=Const(0), stop=normal(10 - ROW))
-    found = ends_of_rows(down, ("i", Var("r"), 4))
-    assert found is not None
-    assert (found[0].stop, found[1].stop) == (normal(10 - Var("r")), normal(7 - Var("r")))
-    # A bound that goes up with one part of it and down with another has its extremum anywhere.
-    assert ends_of_rows(replace(STEPS, start=ROW.max(9 - ROW)), ("i", Var("r"), 4)) is None
 
 
 def test_steps_of_rows_come_once_and_in_order() -> None:

@@ -38,10 +38,3 @@ def test_results_never_leave_the_scratchpads_on_their_way() -> None:
     nest = lower_schedule(schedule)
     check_nest(nest)
     assert check_translation(source, nest, [{"m": 13, "n": 5}, {"m": 5, "n": 33}]) == ()
-
-
-def test_nothing_is_kept_where_nests_do_not_run_together() -> None:
-    """Of so small a scratchpad there is no room for all boxes."""
-    source = symm()
-    plan, _ = mesh_planner(source, replace(MACHINE, scratchpad_bytes=8192))
-    assert STEP not in plan.steps

@@ -19,8 +19,6 @@ from loopwright.ir.schedule_tree import bands, nodes_of
 from loopwright.lower.passes import lower_schedule
 from loopwright.machines.load_mesh import load_mesh
 from loopwright.planner.mesh_plans.mesh import mesh_planner
-from loopwright.transform.partial_sums import PartialSums
-from loopwright.transform.plan import Plan
 from loopwright.validate import check_translation
 from loopwright.validate.problem_sizes import pick_sizes
 from mesh.random_nests import random_nests
@@ -38,11 +36,6 @@ def source(name: str, *, reassoc: bool) -> Program:
     return program_of(region.tree, reassoc=reassoc)
 
 
-@cache
-def planned(name: str, *, reassoc: bool) -> tuple[Plan, Schedule]:
-    return mesh_planner(source(name, reassoc=reassoc), MACHINE)
-
-
 def passes(schedule: Schedule) -> list[set[str]]:
     """The statements of every loop that is dealt out."""
     loops = {loop for loop, _ in schedule.axes}
@@ -57,17 +50,6 @@ def test_passes_compute_what_they_say(name: str, reassoc: bool) -> None:
     check_nest(nest)
     sizes = pick_sizes(wanted, values=(0, 1, 5, 13, 37), most=5_000, count=4, seed=3)
     assert check_translation(wanted, nest, sizes) == ()
-
-
-def test_sums_in_free_order_are_gathered_by_each_block_of_rows() -> None:
-    plan, schedule = planned("mvt", reassoc=True)
-    (sums,) = [step for step in plan.steps if isinstance(step, PartialSums)]
-    assert (sums.statement, sums.iterator) == ("S1", "j_1")  # along rows of A
-    assert passes(schedule) == [{"S0", "S1", "S1_start"}, {"S1_total"}]
-    (matrix,) = [box for box in schedule.boxes if box.array == "A"]
-    assert matrix.accesses == ("S0_2", "S1_2")
-    (parts,) = [box for box in schedule.boxes if "S1_start_0" in box.accesses]
-    assert not parts.is_brought_in
 
 
 def test_passes_by_rows_come_first() -> None:
@@ -133,6 +115,3 @@ def test_random_nests(seed: int) -> None:
     check_nest(nest)
     sizes = [{"n": n, "m": m} for n, m in ((0, 3), (1, 1), (5, 13), (20, 23), (17, 9))]
     assert check_translation(wanted, nest, sizes) == ()
-
-
-# -- sizes by the model ---------------------------------------------------------------------------

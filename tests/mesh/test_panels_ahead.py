@@ -52,13 +52,3 @@ def test_slots_go_on_from_turn_to_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     # The first panels of all, the next ones, and the first ones of the next turn.
     assert len(re.findall(r"async copy .* to A_part\[", told)) == 3
     assert "async copy" not in told[told.index("for j_t_all") : told.index("for k_t")]
-
-
-def test_turns_of_a_triangle_are_not_numbered(monkeypatch: pytest.MonkeyPatch) -> None:
-    nest = lowered("syrk", monkeypatch)
-    assert part_before_turns(nest)
-    told = nest_text(nest)
-    assert re.findall(r"let A_part_slot: int64 = (.*)", told) == ["k_t // 16 % 2"]
-    # Of an odd number of panels the first one comes as before.
-    assert len(re.findall(r"async copy .* to A_part\[", told)) == 4
-    assert "async copy" in told[told.index("for j_t_all") : told.index("for k_t")]

@@ -100,6 +100,3 @@ def test_roots_keep_their_own_copies() -> None:
     found = check_translation(source, broken, [{"n": 11, "m": 19, "q": 9}])
     assert found
     assert "is read before it is written" in found[0].found
-
-
-# -- sizes ----------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""ShareBox: boxes that rows and columns of cores have in common; refusals; broadcasts."""
+"""ShareBox: boxes that rows and columns of cores have in common; broadcasts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from drawn import drawn
-from loopwright.diagnostics import IllegalStep, InternalError, UsageError
+from loopwright.diagnostics import InternalError, UsageError
 from loopwright.ir.check import check_nest
 from loopwright.ir.dtypes import FLOAT64
 from loopwright.ir.expr import Cast, Const, Expr, Load, Var
@@ -23,7 +23,7 @@ from loopwright.transform.plan import apply_plan
 from loopwright.transform.share_box import ShareBox
 from loopwright.transform.stage_box import StageBox
 from loopwright.transform.step import Step
-from loopwright.transform.tiling import StripMine, Tile, TileWithin
+from loopwright.transform.tiling import Tile, TileWithin
 from loopwright.validate import check_translation
 from programs import Do, For, matmul, program
 
@@ -158,69 +158,6 @@ def test_the_text_of_a_product() -> None:
     assert "if (i_t < n) & (j_t < m):" in lines
 
 
-REFUSED: dict[str, tuple[Program, tuple[Step, ...], str]] = {
-    "another box for each core": (
-        matmul(),
-        (*TILES, ShareBox("A", "k_t", "k_t", (), "column")),
-        "the box is another one in each iteration of 'i_t'",
-    ),
-    "strips that begin elsewhere": (
-        matmul(),
-        (*TILES[:1], TileWithin(("i", "j", "k"), (4, 2, 4), (4, 3, 4)), *TILES[1:],
-         ShareBox("A", "j_t_2", "j_t_2", (), "row")),
-        "strips of loop 'j_t_2' begin elsewhere in each tile",
-    ),
-    # Rows of a tile begin on its diagonal: of strips of two in tiles of five, cores of a row have
-    # different first ones, which are no multiples of two.
-    "strips of rows of a triangle": (
-        LOWER,
-        (Tile(("i", "j", "k"), (5, 3, 4)), TileWithin(("i", "j", "k"), (2, 3, 4), (5, 3, 4)),
-         *TILES[1:], StageBox("A", "j_t", (), 1),
-         ShareBox("B", "k_t", "i_t_2", ("S0_2",), "row")),
-        "cores begin loop 'i_t_2' at different iterations of 'j_t', and its strips begin with each "
-        "tile: their size has to divide that of the tiles",
-    ),
-    "written": (
-        matmul(),
-        (*TILES, ShareBox("C", "k_t", "k_t", (), "row")),
-        "the next box does not come early: 'C' is written meanwhile",
-    ),
-    "one mapped loop": (
-        matmul(),
-        (StripMine("i", 3), MapToMesh("i_t", "mesh", 2, 2), StripMine("k", 2),
-         ShareBox("B", "j", "k_t", (), "column")),
-        "what loop 'j' accesses of 'B' has no constant extents",
-    ),
-    "no rows and columns": (
-        matmul(),
-        (Tile(("i", "j", "k"), (4, 3, 4)), MapToMesh("i_t", "mesh", 2, 2),
-         ShareBox("B", "k_t", "k_t", (), "column")),
-        "no two loops around it are dealt out to rows and to columns",
-    ),
-    "window outside": (
-        matmul(),
-        (*WINDOWS, ShareBox("A", "k_t_2", "k_t", (), "row")),
-        "loop 'k_t' does not stand in 'k_t_2'",
-    ),
-    "an iteration of each core": (
-        program("diagonal", {"x": "in float64 [n]", "y": "inout float64 [n]"},
-                For("i", 0, "n", For("j", "i", "i + 1", For("k", "i", "i + 1",
-                    Do("y[i]", "y[i] * x[k]"))))),
-        (Tile(("i", "j", "k"), (8, 1, 1)), MapToMesh("i_t", "row", 2, 2),
-         MapToMesh("j_t", "column", 2, 2), ShareBox("x", "k_t", "k_t", (), "row")),
-        "each core runs another iteration of loop 'k_t'",
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_refusals(name: str) -> None:
-    source, steps, told = REFUSED[name]
-    with pytest.raises(IllegalStep) as raised:
-        apply_plan(source, steps)
-    assert raised.value.reason == told
-
-
 def test_fields_are_checked() -> None:
     with pytest.raises(UsageError, match="an axis of row, column and mesh"):
         ShareBox("A", "i", "i", (), "plane")
@@ -248,16 +185,6 @@ def given(root: Expr, axis: Axis, shape: Expr = TWO, then: Stmt | None = None) -
     nest = LoopNest("given", (y,), (), on_mesh(body, (2, 3)))
     check_nest(nest)
     return nest
-
-
-def test_rows_and_columns_get_what_their_root_has() -> None:
-    for axis, wanted in (
-        (Axis.ROW, [1, 1, 1, 11, 11, 11]),
-        (Axis.COLUMN, [10, 11, 12, 10, 11, 12]),
-    ):
-        y = np.zeros(6)
-        interpret_nest(given(Const(1), axis), {"y": y}, {})
-        assert y.tolist() == wanted
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,11 @@
-"""StageBox and MapToMesh: what they refuse, and nests that compute what their programs say."""
+"""StageBox and MapToMesh: nests compute what their programs say."""
 
 from __future__ import annotations
 
 import pytest
 
 from drawn import drawn
-from loopwright.diagnostics import IllegalStep, UsageError
+from loopwright.diagnostics import UsageError
 from loopwright.ir.check import check_nest
 from loopwright.ir.program import Program
 from loopwright.lower.passes import lower_schedule
@@ -116,97 +116,6 @@ def test_cores_compute_what_the_program_says(name: str) -> None:
     check_nest(nest)
     sizes = [dict.fromkeys(source.params, size["n"]) for size in SIZES]
     assert check_translation(source, nest, sizes) == ()
-
-
-REFUSED: dict[str, tuple[Program, tuple[Step, ...], str]] = {
-    "no core": (
-        matmul(),
-        (StageBox("A", "k", (), 1),),
-        "loop 'k' and the loops around it are not dealt out to cores",
-    ),
-    "no array": (matmul(), (*TILES, StageBox("X", "k_t", (), 1)), "there is no array 'X'"),
-    "no access": (
-        matmul(),
-        (*TILES, StageBox("A", "k_t", ("S0_9",), 1)),
-        "there is no access 'S0_9'; those to 'A' are S0_2",
-    ),
-    "twice": (
-        matmul(),
-        (*TILES, StageBox("A", "k_t", (), 1), StageBox("A", "j_t", (), 1)),
-        "loop 'k_t' stages S0_2 already",
-    ),
-    "no constant extent": (
-        matmul(),
-        (*TILES, StageBox("A", "j_t", (), 1)),
-        "what loop 'j_t' accesses of 'A' has no constant extents",
-    ),
-    "not the innermost mapped loop": (
-        matmul(),
-        (*TILES, StageBox("A", "i_t", (), 1)),
-        "loop 'j_t' inside of it is dealt out to cores",
-    ),
-    "ahead of another core": (
-        matmul(),
-        (*TILES, StageBox("A", "j_t", (), 2)),
-        "the next iteration of 'j_t' belongs to another core",
-    ),
-    "ahead of a write": (
-        matmul(),
-        (*TILES, StageBox("C", "k_t", (), 2)),
-        "the next box does not come early: 'C' is written meanwhile",
-    ),
-    "a read that would miss a write": (
-        SOLVE,
-        (
-            Tile(("i", "j", "k"), (3, 3, 3)),
-            MapToMesh("j_t", "mesh", 2, 2),
-            StageBox("A", "k_t", ("S0_2",), 1),
-        ),
-        "in the same iteration S0_0 writes elements of the box",
-    ),
-    "elements of another core between": (
-        program(
-            "columns",
-            {"A": "inout float64 [4 * n]"},
-            For("i", 0, 4, For("j", 0, "n", Do("A[4 * j + i]", "1.0"))),
-        ),
-        (MapToMesh("i", "mesh", 2, 2), StripMine("j", 4), StageBox("A", "j_t", (), 1)),
-        "two cores would move the same elements of 'A'",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_refusals(name: str) -> None:
-    source, steps, told = REFUSED[name]
-    with pytest.raises(IllegalStep) as raised:
-        apply_plan(source, steps)
-    assert raised.value.reason == told
-
-
-MAPPINGS = {
-    "two shapes": (
-        (MapToMesh("i", "row", 2, 2), MapToMesh("j", "column", 4, 2)),
-        "the mesh has 2 rows and 2 columns already",
-    ),
-    "carried": ((MapToMesh("k", "mesh", 2, 2),), "loop 'k' carries"),
-    "the same axis": (
-        (MapToMesh("i", "row", 2, 2), MapToMesh("j", "row", 2, 2)),
-        "loop 'i' is mapped to the mesh already",
-    ),
-    "all cores inside of rows": (
-        (MapToMesh("i", "row", 2, 2), MapToMesh("j", "mesh", 2, 2)),
-        "loop 'i' is mapped to the mesh already",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", MAPPINGS)
-def test_refused_mappings(name: str) -> None:
-    steps, told = MAPPINGS[name]
-    with pytest.raises(IllegalStep) as raised:
-        apply_plan(matmul(), steps)
-    assert raised.value.reason == told
 
 
 def test_fields_are_checked() -> None:

@@ -1,4 +1,4 @@
-"""Stencils whose planes stream through scratchpads: right at ragged sizes, less DMA, refusals."""
+"""Stencils whose planes stream through scratchpads: right at ragged sizes, and their order."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from loopwright.transform.plan import apply_plan, initial_schedule
 from loopwright.transform.schedule_legality import reordered
 from loopwright.transform.stream_time import StreamTime, streamed_order
 from loopwright.validate import check_translation
-from mesh.streamed_programs import GAUSS_SEIDEL, PLANE, SPACE, nest_of
-from mesh.test_time_tiles import ONE_SIDED, source, stencil
+from mesh.streamed_programs import PLANE, SPACE, nest_of
+from mesh.test_time_tiles import source
 from programs import Do, For, program
 
 
@@ -145,45 +145,7 @@ def test_golden() -> None:
         """)
 
 
-# -- plans ----------------------------------------------------------------------------------------
-
-
 # -- refusals -------------------------------------------------------------------------------------
-
-# Only the last B counts: it needs one column more of A, and that A no more of the one before it.
-ONCE_WIDER = program(
-    "once", {"A": "inout float64 [a, a]", "B": "inout float64 [a, a]"},
-    For("t", 0, "m",
-        For("i", 2, "a - 2", For("j", 2, "a - 2", Do("B[i, j]", "A[i, j + 1]"))),
-        For("i", 2, "a - 2", For("j", 2, "a - 2", Do("A[i, j]", "A[i, j] - 1")))),
-    params="a m",
-)  # fmt: skip
-
-WIDE_EDGE = program(
-    "edge", {"A": "inout float64 [a, a]", "B": "inout float64 [a, a]"},
-    For("t", 0, "m",
-        For("i", 1, "a - 1", For("j", "e", "a - 1", Do("B[i, j]", "A[i, j] + A[i - 1, j]"))),
-        For("i", 1, "a - 1", For("j", 1, "a - 1", Do("A[i, j]", "B[i, j]")))),
-    params="a e m", known="1 <= e",
-)  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("wanted", "told"),
-    [
-        (GAUSS_SEIDEL, "S0 reads what it writes in the same step"),
-        (ONE_SIDED, "planes of grids of 1 dimensions do not stream"),
-        (stencil("A[2 * i]"), "S0 reads 'A' at no constant distance"),
-        (ONCE_WIDER, "what S1 needs does not grow evenly"),
-        (WIDE_EDGE, "what nobody writes of 'B' has no constant width"),
-    ],
-)
-def test_refused(wanted: Program, told: str) -> None:
-    rank = wanted.arrays[0].rank
-    step = StreamTime(2, (4,) * rank, 2, 2)
-    with pytest.raises(IllegalStep) as caught:
-        apply_plan(wanted, [step])
-    assert str(caught.value) == f"{step}: {told}"
 
 
 @pytest.mark.parametrize(

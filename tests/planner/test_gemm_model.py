@@ -40,26 +40,6 @@ def processor(lanes: int, latency: float, per_cycle: float, registers: int = 16)
     )
 
 
-# platform, N_VEC, L_VFMA as measured, N_VFMA -> M_r, N_r by [1.1, 1.2].
-@pytest.mark.parametrize(
-    ("lanes", "latency", "per_cycle", "tile"),
-    [
-        pytest.param(4, 8, 1, (4, 8), id="sandy-bridge"),
-        pytest.param(4, 4, 2, (4, 8), id="kaby-lake"),
-        pytest.param(8, 6, 2, (6, 16), id="xeon-phi"),
-        pytest.param(2, 5.5, 2, (4, 6), id="power8"),
-        pytest.param(2, 9, 0.5, (3, 4), id="x-gene1"),
-        pytest.param(4, 5, 2, (5, 8), id="xeon-e5"),
-    ],
-)
-def test_printed_tile_of_table_4_2(
-    lanes: int, latency: float, per_cycle: float, tile: tuple[int, int]
-) -> None:
-    found = printed_tile(processor(lanes, latency, per_cycle))
-    assert (found.m_r, found.n_r) == tile
-    assert found.m_r * found.n_r >= lanes * latency * per_cycle
-
-
 # Section 4.2.2 of the seed prints the share of vector registers that (M_r*N_r + N_r)/N_VEC is, with
 # the raised latencies in brackets of table 4.2: platform, N_VEC, L, N, N_REG, M_r, N_r, per cent.
 REGISTER_SHARES = [

@@ -1,25 +1,16 @@
 """Which kernel a contraction gets on a GPU, and that the code of all tiles keeps to registers."""
 
 import math
-import re
-import shutil
-import subprocess
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from drawn import drawn
-from loopwright.backends.c_text.c_dialect import CUDA
-from loopwright.backends.device_text.device_module import emit_kernels
 from loopwright.diagnostics import UsageError
 from loopwright.ir.contraction_shape import MOST_TABLE_BYTES, ContractionShape, Dim
 from loopwright.ir.dtypes import DTYPES
-from loopwright.ir.grid_kernel import ElementsVariant, GridKernel, GridVariant
+from loopwright.ir.grid_kernel import ElementsVariant, GridVariant
 from loopwright.ir.kernel_variant import Algebra, Initial
 from loopwright.lower.grid_nests.grid_launch import product_launch
-from loopwright.lower.grid_nests.grid_product import lower_grid_product
-from loopwright.lower.grid_nests.split_kernels import split_kernels
 from loopwright.machines.load_gpu import load_gpu
 from loopwright.planner.grid_plans.given_grid import given_grid_choice, grid_plan_of
 from loopwright.planner.grid_plans.grid_products import GridChoice, choose_grid
@@ -179,39 +170,3 @@ def test_a_plan_whose_tables_are_too_large() -> None:
     i = (Dim(3, 1 << 30, 0, 1 << 40), *shape(1 << 20).i)
     with pytest.raises(UsageError, match=loops):
         given_grid_choice(divided, replace(shape(1 << 20), i=i), *given)
-
-
-KINDS = (
-    ("float32", "add", "mul"),
-    ("float64", "add", "mul"),
-    ("int32", "add", "mul"),
-    ("float16", "add", "mul"),
-    ("float32", "min", "add"),
-    ("complex64", "add", "mul"),
-    ("complex128", "add", "mul"),
-)
-
-
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no nvcc")
-@pytest.mark.drawn(2)
-@pytest.mark.parametrize(
-    ("arch", "kind"), drawn([("sm_80", KINDS[0]), *(("sm_90", kind) for kind in KINDS)], 4)
-)
-def test_chosen_kernel_keeps_to_registers(
-    arch: str, kind: tuple[str, str, str], tmp_path: Path
-) -> None:
-    keeps_to_registers(product(4096, 4096, 4096), arch, kind, tmp_path)
-
-
-def keeps_to_registers(
-    shape: ContractionShape, arch: str, kind: tuple[str, str, str], tmp_path: Path
-) -> None:
-    choice = choose_grid(shape, algebra(*kind), load_gpu(arch))
-    assert isinstance(choice.kernel, GridKernel)
-    program = split_kernels(lower_grid_product(choice.kernel, "product"))
-    source = tmp_path / "kernels.cu"
-    source.write_text(emit_kernels([program], CUDA), encoding="utf-8")
-    command = ["nvcc", "-cubin", f"-arch={arch}", "-Xptxas", "-v", "-o", f"{source}bin", source]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[:2000]
-    assert re.findall(r"(\d+) bytes spill stores", done.stderr) == ["0"]

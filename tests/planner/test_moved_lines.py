@@ -10,9 +10,8 @@ import pytest
 import loopwright as lw
 from loopwright.analysis.size_estimates import Reference, references
 from loopwright.ir.program import Program
-from loopwright.ir.schedule_tree import Band, nodes_of
 from loopwright.machines.load import load_machine
-from loopwright.planner.cost.moved_lines import Share, moved_lines, shares_of
+from loopwright.planner.cost.moved_lines import Share, moved_lines
 from loopwright.planner.cost.schedule_cost import schedule_seconds
 from loopwright.transform.loop_marks import Parallel
 from loopwright.transform.plan import apply_plan, initial_schedule
@@ -68,19 +67,6 @@ def test_lines_move_where_shares_differ(
 
     found = moved_lines(shares, known, lines_of, 4)
     assert found == sum(lines[array] for array in arrays) * 3 / 4
-
-
-def test_shares_of_a_tree(source: Program) -> None:
-    """Outermost shared loops, and the statements beside them."""
-    schedule = apply_plan(source, [Parallel("i")])
-    band = nodes_of(schedule)
-    assert isinstance(band, Band)
-
-    def shared(loop: Band) -> Mapping[str, str] | None:
-        return ROWS if loop.loop == "i" else None
-
-    found = list(shares_of(band.child, {UPDATE, SUM}, shared))
-    assert found == [Share(frozenset({UPDATE}), ROWS), Share(frozenset({SUM}), None)]
 
 
 def test_the_price_of_passes(source: Program) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import pytest
 
@@ -12,9 +12,6 @@ from loopwright.ir.machine import Machine
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.schedule_tree import loop_names
 from loopwright.planner import plan_choice
-from loopwright.planner import source_order as source_order_module
-from loopwright.planner.cost.schedule_cost import schedule_seconds
-from loopwright.planner.loop_plans import stencils
 from loopwright.planner.plan_choice import (
     ALONE,
     MARKED,
@@ -25,10 +22,9 @@ from loopwright.planner.plan_choice import (
 )
 from loopwright.planner.source_order import source_order
 from loopwright.transform.loop_marks import Parallel, ParallelChunks, Simd, Unroll
-from loopwright.transform.plan import Plan, apply_plan, initial_schedule
+from loopwright.transform.plan import apply_plan, initial_schedule
 from loopwright.transform.privatize import Privatize
 from loopwright.transform.register_promotion import PromoteToRegisters
-from loopwright.transform.skew import Skew
 from planner.corpus import machine_of, planned, program_named
 
 N1, TWO = machine_of("n1"), machine_of("n1", 2)
@@ -124,19 +120,6 @@ def test_the_rule_for_threads(
     assert shares(chosen) != is_alone
 
 
-def test_waves_of_one_thread_are_weighed(monkeypatch: Patch) -> None:
-    """They read arrays from far memory once in many passes, two threads in every pass."""
-    monkeypatch.setattr(stencils, "take_shared_waves", lambda *_: False)
-    passes = "upwind n=1700 T=float"
-    chosen = choose_plan(program_named(passes), machine_of("clx", 2), 2, text=True)
-    assert chosen.taken == ALONE
-    assert any(isinstance(step, Skew) for step in chosen.plan)
-    assert chosen.declined is not None
-    seconds = dict(chosen.seconds)
-    assert seconds["on 2 threads"] > 0.9 * seconds[ALONE]
-    assert chosen.plan == planned(passes, "clx", 1, True, True).plan
-
-
 def test_what_is_slow_on_one_thread_gives_way_to_what_is_faster_there(monkeypatch: Patch) -> None:
     """Not to marks that are slower on one thread and on two."""
 
@@ -165,19 +148,6 @@ def test_a_plan_for_threads_that_is_declined_leaves_nothing_behind() -> None:
 # -- prices and the source order ------------------------------------------------------------------
 
 
-def test_the_source_order_is_priced_like_any_other() -> None:
-    _, written = source_order(program_named(SQUARE), N1, 1)
-    # 64 million steps of a sum, two cycles apart.
-    assert 0.4 * 128e6 / 2.5e9 < schedule_seconds(written, N1, {}) < 6 * 128e6 / 2.5e9
-
-
-def test_threads_share_the_work_of_contractions_by_price() -> None:
-    schedule = planned("product n=900 m=900 k=900", "n1", 2).schedule
-    assert schedule.contractions[0].shares == 2
-    one, two = (schedule_seconds(schedule, TWO, {}, threads) for threads in (1, 2))
-    assert 0.45 * one < two < 0.7 * one
-
-
 KEEPING = (Parallel, Simd, Privatize, PromoteToRegisters)
 
 
@@ -190,14 +160,3 @@ def test_the_source_order_has_marks_only(words: str, threads: int) -> None:
     assert schedule.tree.get_map().is_equal(initial_schedule(program).tree.get_map())
     assert loop_names(schedule.tree) == loop_names(program.schedule)
     assert any(isinstance(step, Parallel) for step in plan) is (threads > 1)
-
-
-def test_what_is_too_hard_is_unmarked(monkeypatch: Patch) -> None:
-    def gives_up(_: object, otherwise: Callable[[], object], *given: object) -> object:
-        return otherwise()
-
-    monkeypatch.setattr(source_order_module, "guarded", gives_up)
-    program = program_named("product T=int")
-    plan, schedule = source_order(program, N1, 2)
-    assert plan == Plan(())
-    assert schedule.tree.get_map().is_equal(initial_schedule(program).tree.get_map())

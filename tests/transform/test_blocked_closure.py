@@ -60,16 +60,6 @@ def test_meaning(pair: tuple[str, str], shared: int) -> None:
             assert_same_on({"a": data.astype(dtype)}, source, lowered, {"n": n}, 1 + shared)
 
 
-@pytest.mark.parametrize("place", [(0, 0), (5, 5), (9, 9), (3, 8)])
-def test_one_negative_cycle(place: tuple[int, int]) -> None:
-    """Blocks before the cycle are kept, the square that found it is taken back."""
-    source = closure("min_plus", "int32")
-    lowered = lower_schedule(apply_plan(source, [BlockClosure("S0", 4, 2, 2, 2, 0)]))
-    data = np.random.default_rng(1).integers(1, 20, (11, 11)).astype(np.int32)
-    data[place] = data[place[::-1]] = -30
-    assert_same_on({"a": data}, source, lowered, {"n": 11})
-
-
 @pytest.mark.parametrize("value", [2**31 - 1, -(2**31), 2**30])
 def test_sums_that_wrap(value: int) -> None:
     source = closure("min_plus", "int32")

@@ -40,22 +40,7 @@ def triangle() -> Program:
     return program("syrk", arrays, For("i", 0, "n", For("k", 0, "n", For("j", 0, "i + 1", body))))
 
 
-# -- golden --------------------------------------------------------------------------------------
-
-
 # -- cores ---------------------------------------------------------------------------------------
-
-
-def test_cores_in_strips_of_a_triangle() -> None:
-    steps = (
-        StripMine("i", 4),
-        SeparateBox(("i", "k", "j"), ("i",), ("S0",), 0),
-        core("i", "j", "k"),
-        StripMine("i_2", 2),
-        SeparateBox(("i_2", "k_2", "j_2"), ("i_2",), ("S0",), 1),
-        core("i_2", "j_2", "k_2"),
-    )
-    loops_after(triangle(), *steps)
 
 
 def test_blocked_factorisation() -> None:

@@ -25,16 +25,6 @@ def whole(variant: KernelVariant = PRODUCT, **changes: object) -> Contract:
     return Contract((), (replace(variant, **changes),), (8, 8, 8))  # type: ignore[arg-type]
 
 
-def test_the_schedule_holds_the_decision() -> None:
-    before, after = apply_plan(matmul(), []), apply_plan(matmul(), [whole(parallel="j")])
-    assert after.tree.plain_is_equal(before.tree)
-    (scheduled,) = after.contractions
-    assert scheduled.whole.covers == ("S0",)
-    assert scheduled.variants == (replace(PRODUCT, parallel="j"),)
-    assert (scheduled.blocks, scheduled.loops) == ((8, 8, 8), ())
-    assert scheduled.is_parallel
-
-
 def test_no_loop_stays_open() -> None:
     schedule = apply_plan(matmul(), [whole()])
     assert not any(getattr(step, "loop", "") for step in candidates(schedule))

@@ -1,4 +1,4 @@
-"""PartialSums: what it makes of a reduction, that it is right, what it refuses."""
+"""PartialSums: what a partial sum starts from changes nothing."""
 
 from __future__ import annotations
 

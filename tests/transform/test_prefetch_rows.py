@@ -52,15 +52,3 @@ def test_sums_that_have_vectors_are_not_planned() -> None:
         source = program("least", arrays, For("i", 0, "n", For("j", 0, "n", body)))
         steps = plan_fetches(apply_plan(source, ()), machine, parallel=False)
         assert bool(steps) == is_planned
-
-
-def test_loops_around_others_are_not_planned() -> None:
-    body = For("k", 0, "n", Do("s[i, j]", "s[i, j] + u[j, k]"))
-    shape = "float64 [2000, 2000]"
-    source = program(
-        "product",
-        {"u": f"in {shape}", "s": f"inout {shape}"},
-        For("i", 0, "n", For("j", 0, "n", body)),
-    )
-    machine = load_machine("neoverse-n1")
-    assert plan_fetches(apply_plan(source, ()), machine, parallel=False) == ()
