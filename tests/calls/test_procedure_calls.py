@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
+from frontends.kernels import define
 from loopwright.calls.jit import JitFunction
 from loopwright.calls.procedure_function import ProcedureFunction
 from loopwright.diagnostics import UsageError
