@@ -57,7 +57,7 @@ def test_no_disk_cache(tmp_path: Path) -> None:
 
 
 OPTIONS = (
-    "boundscheck, cache, error_model, fastmath, nogil, nopython, on_unsupported, parallel, plan, "
+    "boundscheck, cache, calls, error_model, fastmath, nogil, nopython, on_unsupported, parallel, plan, "
     "race, reassoc, threads, tune"
 )
 
