@@ -57,8 +57,8 @@ def test_no_disk_cache(tmp_path: Path) -> None:
 
 
 OPTIONS = (
-    "boundscheck, cache, calls, error_model, fastmath, nogil, nopython, on_unsupported, parallel, plan, "
-    "race, reassoc, threads, tune"
+    "boundscheck, cache, calls, error_model, fastmath, nogil, nopython, on_unsupported, parallel, "
+    "plan, race, reassoc, threads, tune"
 )
 
 
