@@ -64,12 +64,13 @@ class ArrayWrites:
             self.whole(self._subscripts.view(array, items), value)
             return
         assert array.view is not None
-        if isinstance(value, ArrayValue) and value.rank:
-            raise Refusal("LW182", "an element is given an array", found=str(value))
-        self.element(array.view.base, index, plain(value), array.dtype)
+        self.element(array.view.base, index, value, array.dtype)
 
-    def element(self, base: str, index: tuple[Expr, ...], value: PyValue, dtype: DType) -> None:
-        """`base[index] = value`."""
+    def element(self, base: str, index: tuple[Expr, ...], given: AnyValue, dtype: DType) -> None:
+        """`base[index] = given`."""
+        if isinstance(given, ArrayValue) and given.rank:
+            raise Refusal("LW182", "an element is given an array", found=str(given))
+        value = plain(given)
         lists = self._build.lists
         if base in lists and value.type != (dtype, lists[base]):
             raise Refusal("LW119", f"an element of a list of {dtype} becomes {value}")

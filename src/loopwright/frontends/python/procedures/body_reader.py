@@ -18,7 +18,6 @@ from loopwright.frontends.python.procedures.abstract_values import (
     TupleValue,
     Unknown,
 )
-from loopwright.frontends.python.procedures.array_operations import plain
 from loopwright.frontends.python.procedures.building import Building
 from loopwright.frontends.python.procedures.call_arguments import CallArguments
 from loopwright.frontends.python.procedures.else_clauses import without_else
@@ -271,7 +270,7 @@ class BodyReader:
             base = array.view.base
             own = PyValue(Load(base, index, array.dtype), build.lists.get(base, False))
             other = values.value(stmt.value)
-            values.writes.element(base, index, plain(values.operate(op, own, other)), array.dtype)
+            values.writes.element(base, index, values.operate(op, own, other), array.dtype)
             return
         if has_index_arrays(items) and values.writes.mask(array, items) is None:
             values.writes.chosen(
