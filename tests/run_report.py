@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 # Minutes of a whole run on two quiet cores: measured, to be measured again when they change.
-MINUTES = {"test": 12, "all": 60}
+MINUTES = {"test": 8, "all": 60}
 SLOWEST = 20  # tests that are named
 LEFT = pytest.StashKey[Counter[str]]()  # tests that a run does not take, by reason
 

@@ -9,9 +9,17 @@ from hypothesis import strategies as st
 
 import brute_force
 from loopwright.analysis.dependences import dependences
-from loopwright.analysis.legality import carried_by, carried_witness, keeps, violation, witness
+from loopwright.analysis.legality import (
+    Instance,
+    Witness,
+    carried_by,
+    carried_witness,
+    keeps,
+    violation,
+    witness,
+)
 from loopwright.analysis.reductions import relaxed_dependences
-from loopwright.diagnostics import UsageError
+from loopwright.diagnostics import Span, UsageError
 from loopwright.ir.islkit import context
 from loopwright.ir.program import Program
 from loopwright.ir.schedule_tree import loop_names
@@ -145,3 +153,11 @@ def test_random_orders_against_enumeration(data: st.DataObject, known: Program) 
     ends = [(x.statement, x.point) for x in (found.source, found.target)]
     assert tuple(ends) in pairs[found.kind]
     assert place[ends[0]] >= place[ends[1]]
+
+
+@pytest.mark.parametrize("source", [None, Span("a.c", 1, 1, 1, 2)])
+@pytest.mark.parametrize("target", [None, Span("a.c", 2, 1, 2, 2)])
+def test_places_are_named_where_both_are_known(source: Span | None, target: Span | None) -> None:
+    found = Witness("flow", Instance("S0", (1,), source), Instance("S1", (2,), target), ())
+    places = " (a.c:1 -> a.c:2)" if source and target else ""
+    assert str(found) == f"would reverse flow S0[1] -> S1[2]{places}"
