@@ -144,6 +144,10 @@ class Emulated:
     def __contains__(self, name: str) -> bool:
         return name in self._entries
 
+    def function(self, name: str) -> MeshFunction:
+        """What was emitted for a program."""
+        return self._entries[name].function
+
     def _built(self, folder: Path, edit: Edit | None) -> Path:
         functions = [entry.function for entry in self._entries.values()]
         texts = {

@@ -13,10 +13,6 @@ import pytest
 from drawn import combined
 from kernels.build import system_compiler
 from loopwright.cli import main
-from loopwright.frontends.c import read_c
-from loopwright.frontends.extract import program_of
-from loopwright.machines.load_mesh import load_mesh
-from loopwright.planner.mesh_plans.mesh import mesh_planner
 
 needs_compiler = pytest.mark.skipif(system_compiler() is None, reason="there is no C compiler")
 
@@ -99,22 +95,3 @@ def test_results_are_those_of_plain_c(
     command = ["cc", str(source), "--target", "athread", "--machine", machine, "--run"]
     assert main([*command, "-DLW_LEAST_WORK=0", "-o", str(tmp_path / "out")]) == 0
     assert capfd.readouterr().out == wanted
-
-
-@pytest.mark.drawn(2)
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_cores_share_the_panels_of_each_product(name: str, tmp_path: Path) -> None:
-    source = tmp_path / "batched.c"
-    source.write_text(written(*PROGRAMS[name]), encoding="utf-8")
-    (region,) = read_c(source).regions
-    program = program_of(region.tree, reassoc=False)
-    plan, schedule = mesh_planner(program, load_mesh("sw26010"))
-    shared = [box for box in schedule.boxes if box.panel is not None]
-    # Where rows of cores have products of their own, and columns rows of A, B alone is common.
-    is_common = {"B"} if "for all" in name or "scaled" in name else {"A", "B"}
-    assert {box.array for box in shared} >= is_common
-    assert all(len(box.sides) == 2 for box in shared)
-    if name == "of one loop":  # what begins with zeros is not brought in
-        (box,) = (box for box in schedule.boxes if box.array == "C")
-        assert not box.is_brought_in
-    assert any(step.kind == "share_box" for step in plan.steps)

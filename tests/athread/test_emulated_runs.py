@@ -78,10 +78,6 @@ def test_messages_along_rows_and_columns() -> None:
     assert counts.barriers == 8 * 64
 
 
-def test_names_of_the_emulator_are_free() -> None:
-    assert _run("names").output == "16 79\n"
-
-
 def test_the_side_of_the_host() -> None:
     done = _run("host", arguments=["seven"])
     assert done.status == 3

@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 from athread.emulated import Emulated, Job
-from athread.test_generated_kernels import has_bits_of, machine_of, sizes_near
+from athread.kernel_runs import has_bits_of
+from athread.test_generated_kernels import machine_of, sizes_near
 from drawn import HUNTS, combined
 from kernels.corpus import CONSTANT, KERNELS, SYMBOLIC, make_inputs, reference, write_source
 from loopwright.frontends.c import read_c

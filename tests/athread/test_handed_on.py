@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from athread.emulated import Emulated, Job
-from athread.test_generated_kernels import has_bits_of, machine_of
+from athread.kernel_runs import has_bits_of
+from athread.test_generated_kernels import machine_of
 from athread.test_generated_passes import calls, program_named
 from drawn import HUNTS, combined
 from loopwright.ir.loops import MeshMessage

@@ -89,19 +89,3 @@ def test_the_host_must_not_read_what_cpes_write() -> None:
     with pytest.raises(AthreadFault) as raised:
         _run("wrong_count", "-DEARLY")
     assert f"which the host reads at {MASTER}:{_lines(MASTER)[0]}, with no" in raised.value.message
-
-
-@pytest.mark.parametrize("name", ["missing_barrier", "early_read", "broadcast_without_barrier"])
-def test_faults_are_found_in_any_order(name: str) -> None:
-    for seed in range(3):
-        with pytest.raises(AthreadFault):
-            _run(name, "-DBAD", seed=seed)
-
-
-def test_a_seed_repeats_the_run() -> None:
-    told = set()
-    for _ in range(2):
-        with pytest.raises(AthreadFault) as raised:
-            _run("early_read", "-DBAD", seed=5)
-        told.add(str(raised.value))
-    assert len(told) == 1

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from benchmarks.corpus_kernels import CONSTANT, differences, fresh, wide_inputs, write_source
-from benchmarks.drawn_loops import PREFIX, drawn_program, seed_of
+from benchmarks.drawn_loops import drawn_program
 
 import loopwright as lw
 from drawn import drawn
@@ -16,17 +16,6 @@ IDIOMS = (
     *("map", "stencil", "in place", "choice", "reduction", "total", "running", "recurrence"),
     *("taps", "guarded", "transposed", "triangle", "extreme of row"),
 )
-
-
-def test_a_seed_gives_one_program(tmp_path: Path) -> None:
-    texts = [drawn_program(7, tmp_path).path.read_text(encoding="utf-8") for _ in range(2)]
-    assert texts[0] == texts[1]
-    assert texts[0] != drawn_program(8, tmp_path).path.read_text(encoding="utf-8")
-
-
-def test_names_tell_seeds() -> None:
-    assert seed_of(f"{PREFIX}12") == 12
-    assert [seed_of(name) for name in ("attention", PREFIX, f"{PREFIX}x", "12")] == [None] * 4
 
 
 def test_every_idiom_is_drawn(tmp_path: Path) -> None:

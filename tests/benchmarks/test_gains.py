@@ -7,30 +7,11 @@ import math
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from benchmarks.tuning import gains
-from benchmarks.tuning.gain_sets import SETS, subjects
 
 from loopwright.transform.loop_marks import Unroll
 from loopwright.transform.plan import Plan
-from loopwright.tuning.tasks import ContractionTask
-
-
-@pytest.mark.parametrize("group", SETS)
-def test_a_set_is_the_same_for_a_seed(group: str) -> None:
-    names = [subject.name for subject in subjects(group, 1)]
-    assert names == [subject.name for subject in subjects(group, 1)]
-    assert len(set(names)) == len(names) >= 6
-
-
-def test_skinny_products_are_skinny() -> None:
-    for subject in subjects("skinny", 3)[:4]:
-        task = subject.task()
-        assert isinstance(task, ContractionTask)
-        _, m, n, k = task.shape.sizes
-        assert min(m, n) <= 8
-        assert k == 1024
 
 
 def row(group: str, ratio: float, name: str = "x") -> dict[str, Any]:
@@ -54,12 +35,6 @@ def test_bars_tell_the_worst_and_the_second_set() -> None:
     first, *_ = gains.summary(rows)
     assert first.startswith("a: geometric mean 1.200 (95%: 1.000 to 1.440), worst 1.000")
     assert first.endswith("2 subjects, 1 keep the construction")
-
-
-def test_the_interval_holds_the_mean() -> None:
-    ratios = list(np.random.default_rng(0).normal(1.2, 0.05, 40))
-    low, high = gains.interval(ratios)
-    assert 1.17 < low < 1.2 < high < 1.23
 
 
 def test_a_part_goes_on_where_the_last_one_ended(

@@ -46,7 +46,7 @@ def on_x86(kinds: str, pairs: tuple[str, ...]) -> dict[str, tuple[Machine, Contr
 
 SUMS = on_x86("fc", PAIRS[:1])
 OTHERS = on_x86("f", PAIRS[1:])
-CASES = [*combined(SUMS, one_in=2), *combined(OTHERS, one_in=12)]
+CASES = [*combined(SUMS, one_in=8), *combined(OTHERS, one_in=48)]
 
 
 def assembly(machine: Machine, kernel: ContractionKernel) -> str:

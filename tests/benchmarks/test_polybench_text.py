@@ -19,12 +19,6 @@ BEST = {
 }
 
 
-def test_all_shapes_are_raced_by_default() -> None:
-    assert len(polybench_text.chosen(Setting())) == 30
-    with pytest.raises(SystemExit, match="no kernel is named gemmm; known: "):
-        polybench_text.chosen(Setting(kernels=("gemmm",)))
-
-
 def test_both_rules_are_raced_against_the_best_peer(monkeypatch: pytest.MonkeyPatch) -> None:
     rules: list[bool] = []
 

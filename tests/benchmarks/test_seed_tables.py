@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.measure import Setting, WrongResultError
+from benchmarks.measure import WrongResultError
 from benchmarks.seed_tables.contestants import PAIRS, contestants, installed_names
 from benchmarks.seed_tables.printed import BOUNDS, SHARES, SIZES, TIMES_4_16, squarings
 
@@ -38,31 +37,3 @@ def test_every_row_is_printed() -> None:
         squarings(4000) * 2 * 4000**3 / (share / 100 * 15.2e9), seconds, rel_tol=0.01
     )
     assert set(TIMES_4_16) == set(seed_tables.FIGURE_PAIRS)
-
-
-def test_the_interval_is_students() -> None:
-    assert seed_tables.interval([2.0]) == (2.0, math.inf)
-    mean, half = seed_tables.interval([1.0, 2.0, 3.0, 4.0])
-    assert mean == 2.5
-    assert math.isclose(half, 3.182 * math.sqrt(5 / 3) / 2)
-
-
-def test_rows_that_are_kept_are_not_measured_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("SEED_TABLES_ROWS", str(tmp_path / "rows"))
-    monkeypatch.setenv("SEED_TABLES_PICTURES", str(tmp_path))
-    monkeypatch.setattr(seed_tables, "TURN", 0.001)
-    # Polly takes seven seconds for a product; what it computes is another test's.
-    names = tuple(name for name in installed_names() if "polly" not in name.lower())
-    monkeypatch.setattr(seed_tables, "installed_names", lambda: names)
-    for threads in (1, 2):
-        setting = Setting(quick=True, threads=threads, kernels=("mul-max",), count=16)
-        first = seed_tables.run(setting)
-        with monkeypatch.context() as patch:
-            patch.setattr(seed_tables, "_measured", None)
-            assert seed_tables.run(setting).rows == first.rows
-    rows = {(row["dtype"], row["who"]) for row in first.rows}
-    assert rows == {("float64", "loopwright")}
-    assert "[x,max], bound" in (tmp_path / "figure_4_15.svg").read_text(encoding="utf-8")
-    assert "times " in capsys.readouterr().out or len(installed_names()) == 1

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks.corpus_kernels import WIDE, is_set_aside
+from benchmarks.corpus_kernels import WIDE
 from benchmarks.measure import Setting
 
 from benchmarks import wide
@@ -21,17 +21,6 @@ def found(**changes: Any) -> dict[str, Any]:
     """What a child says of a program."""
     facts = {"best": BEST, "seconds": {}, "compile_seconds": {"jit": 0.5}, "blas_gflops": None}
     return facts | {"remarks": [], "all_seconds": 1.0} | changes
-
-
-def test_what_is_raced_by_default() -> None:
-    plain, aside = (wide.chosen(Setting(aside=x)) for x in (False, True))
-    assert {p.name for p in plain} | {p.name for p in aside} == set(WIDE)
-    assert all(is_set_aside(p.name) for p in aside)
-    assert not any(is_set_aside(p.name) for p in plain)
-    assert {p.kind for p in wide.chosen(Setting(families=("graph",)))} == {"graph"}
-    assert [p.name for p in wide.chosen(Setting(kernels=("jaccard",)))] == ["jaccard"]
-    with pytest.raises(SystemExit, match="no family is named graphs; known: "):
-        wide.chosen(Setting(families=("graphs",)))
 
 
 def test_facts_and_bars() -> None:
@@ -50,17 +39,6 @@ def test_facts_and_bars() -> None:
     bars = {bar.what: bar for bar in wide.bars([row, failed])}
     assert math.isnan(bars["cc, speed of gcc, worst"].measured)
     assert bars["programs refused, failed or wrong"].measured == 1
-
-
-def test_what_was_measured_has_bars_of_its_own() -> None:
-    best = BEST | {"cc, measured": 0.05, "jit, measured": 0.5}
-    row = wide.facts(WIDE["jaccard"], "LARGE", "strict", found(best=best))
-    bars = {bar.what: bar for bar in wide.bars([row])}
-    assert bars["cc, measured, speed of gcc, worst"].measured == pytest.approx(8.0)
-    assert not bars["jit, measured, speed of clang, worst"].holds
-    assert "cc, measured, two threads, worst" not in bars
-    plain = wide.bars([wide.facts(WIDE["jaccard"], "LARGE", "strict", found())])
-    assert not any("measured" in bar.what for bar in plain)
 
 
 def test_a_run_goes_on_from_its_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

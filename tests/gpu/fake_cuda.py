@@ -202,6 +202,27 @@ class FakeArray:
         return told if self._stream is None else {**told, "stream": self._stream}
 
 
+class CupyArray:
+    """CuPy's array, as far as it is read: NumPy's memory; bfloat16 lies in it as its bits."""
+
+    def __init__(self, host: np.ndarray, dtype: Any = None, device: int = 0) -> None:
+        self.host = host
+        self.data = SimpleNamespace(ptr=host.ctypes.data)
+        self.shape, self.strides, self.ndim = host.shape, host.strides, host.ndim
+        self.dtype = host.dtype if dtype is None else dtype
+        self.device = SimpleNamespace(id=device)
+        self.__cuda_array_interface__: dict[str, Any] = {}
+
+    def __getitem__(self, at: Any) -> Any:
+        return self.host[at]
+
+    def __setitem__(self, at: Any, value: Any) -> None:
+        self.host[at] = value
+
+
+CupyArray.__module__ = "cupy"
+
+
 @contextmanager
 def fake_driver(devices: int = 1) -> Iterator[FakeApi]:
     """A driver of so many fake devices in place of CUDA's until the block ends."""

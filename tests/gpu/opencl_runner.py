@@ -10,6 +10,7 @@ import numpy as np
 
 from loopwright.backends.c_text.c_dialect import OPENCL
 from loopwright.backends.device_text.device_module import emit_kernels
+from loopwright.diagnostics import UsageError
 from loopwright.ir.loops import LoopNest
 from loopwright.lower.grid_nests.split_kernels import split_kernels
 from loopwright.runtime.opencl_executable import OpenclExecutable, opencl_context
@@ -17,10 +18,19 @@ from loopwright.validate.check_data import Runner
 from loopwright.validate.check_order import launch_of
 from loopwright.validate.reference_run import Arrays
 
-__all__ = ["ROUND_EACH", "opencl_runners"]
+__all__ = ["ROUND_EACH", "opencl_runners", "why_not_opencl"]
 
 # Products and sums are rounded one by one, as the interpreter does.
 ROUND_EACH = "#pragma OPENCL FP_CONTRACT OFF\n"
+
+
+def why_not_opencl() -> str:
+    """What is missing to run OpenCL here; empty where a driver is there."""
+    try:
+        opencl_context()
+    except UsageError as error:
+        return error.message
+    return ""
 
 
 class _OfOneText(OpenclExecutable):

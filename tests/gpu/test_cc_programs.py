@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from drawn import drawn, in_all
 from gpu.shim.cuda_shim import FOLDER, has_compiler, program_source
-from gpu.test_opencl_executable import needs_opencl
+from gpu.ways import needs_opencl
 from kernels.build import system_compiler
 from loopwright import cli
 from loopwright.machines import load_gpu as gpu_files
@@ -26,7 +25,6 @@ Capture = pytest.CaptureFixture[str]
 needs_compilers = pytest.mark.skipif(
     system_compiler() is None or not has_compiler(), reason="there is no compiler of C and C++ here"
 )
-needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no nvcc")
 
 
 def run(*words: str | Path, env: dict[str, str] | None = None, status: int = 0) -> str:
@@ -90,62 +88,11 @@ def test_cuda_on_the_shim(name: str, tmp_path: Path) -> None:
     assert run(program) == expected(name, tmp_path)
 
 
-@needs_compilers
-def test_subscripts_are_as_wide_as_sizes_need(tmp_path: Path) -> None:
-    """Of a function that is called with two sizes, the larger one takes 64 bits."""
-    (tmp_path / "sizes.c").write_text(SIZES)
-    place = tmp_path / "out"
-    assert cli.main(["cc", str(tmp_path / "sizes.c"), "--target", "cuda", "-o", str(place)]) == 0
-    program = on_shim("sizes", place, reach=100)
-    done = subprocess.run([program], capture_output=True, text=True, env={"LW_SHIM_COUNT": "1"})
-    assert done.stdout == "4950 44850\n"
-    assert done.stderr.startswith("2 launches, 1 of them wide, ")
-
-
-SIZES = """\
-#include <stdio.h>
-static long fill(int n, int *x)
-{
-#pragma scop
-    for (int i = 0; i < n; i++)
-        x[i] = i;
-#pragma endscop
-    long sum = 0;
-    for (int i = 0; i < n; i++)
-        sum += x[i];
-    return sum;
-}
-int main(void)
-{
-    int x[300];
-    long small = fill(99, x) + 99;
-    printf("%ld %ld\\n", small, fill(300, x));
-    return 0;
-}
-"""
-
-
 @pytest.fixture(scope="module")
 def product(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One of the programs on the shim, with subscripts of 64 bits."""
     folder = tmp_path_factory.mktemp("product")
     return on_shim("product", translated("product", folder), reach=1)
-
-
-@needs_compilers
-def test_what_is_moved(product: Path) -> None:
-    """Arrays that are written whole are not brought in, those that are only read not back."""
-    done = subprocess.run([product], capture_output=True, text=True, env={"LW_SHIM_COUNT": "1"})
-    a, b, c = 37 * 18 * 8, 18 * 29 * 8, 37 * 29 * 8
-    told = re.fullmatch(r"\d+ launches.*, (\d+) bytes in, (\d+) bytes back\n", done.stderr)
-    assert told is not None, done.stderr
-    assert [int(word) for word in told.groups()] == [a + b, a + b + c + 37 * 4]
-
-
-@needs_compilers
-def test_a_failing_call_is_told(product: Path) -> None:
-    told = run(product, env={"LW_SHIM_MEMORY": "1000"}, status=1)
-    assert told == "product.c:10: cudaMalloc, 'a': out of memory\n"
 
 
 BELOW = """\
@@ -179,22 +126,6 @@ def test_rows_below_zero_are_told(tmp_path: Path) -> None:
     assert "    double lw_s_ = s;\n" in (place / "below.c").read_text()
     told = run(on_shim("below", place), status=1)
     assert told == "below.c:4: 'x' is used from row -1 on; a device has none below zero\n"
-
-
-@needs_nvcc
-@pytest.mark.parametrize("arch", drawn(["sm_90", "sm_80"], one_in=2))
-def test_nvcc_takes_them_without_warnings(arch: str, tmp_path: Path) -> None:
-    names = drawn(PROGRAMS, one_in=3) if in_all() else []  # one file takes seconds
-    files = [translated(name, tmp_path) / f"{name}_kernels.cu" for name in names]
-    # Nothing is passed by value, and nothing is brought in.
-    (tmp_path / "ones.c").write_text(
-        SCALE.replace("a * x[i]", "1").replace("i < n", "i < 8").replace("scale", "ones")
-    )
-    assert cli.main(["cc", str(tmp_path / "ones.c"), "--target", "cuda"]) == 0
-    files.append(tmp_path / "ones.cuda" / "ones_kernels.cu")
-    words = ["-Werror", "all-warnings", "-Xcompiler", "-Wall", "--threads", "2", f"-arch={arch}"]
-    words += ["-Xcicc", "-O0", "-Xptxas", "-O0"]  # diagnostics are the same, and sooner there
-    run("nvcc", *words, "-odir", tmp_path, "-c", *files)
 
 
 # -- OpenCL ----------------------------------------------------------------------------------------
@@ -262,14 +193,6 @@ def test_golden_texts(target: str, source: Path) -> None:
     assert "----\n".join(parts) == golden
 
 
-def test_a_file_without_main_makes_objects(source: Path) -> None:
-    assert cli.main(["cc", str(source), "--target", "cuda", "--machine", "sm_80", "-DX=a$b"]) == 0
-    text = (source.with_suffix(".cuda") / "Makefile").read_text()
-    assert "ARCH ?= sm_80\n" in text
-    assert "CPPFLAGS += '-DX=a$$b' -iquote ..\n" in text
-    assert "\nall: scale.o scale_kernels.o\n" in text
-
-
 # -- the command -----------------------------------------------------------------------------------
 
 
@@ -319,11 +242,6 @@ def test_refusals_write_nothing(
     assert cli.main(["cc", "scale.c", "--target", "cuda", *words]) == 2
     assert told in capsys.readouterr().err
     assert [path.name for path in source.parent.iterdir()] == ["scale.c"]
-
-
-def test_an_unknown_target(source: Path, capsys: Capture) -> None:
-    assert cli.main(["cc", str(source), "--target", "metal"]) == 2
-    assert "invalid choice: 'metal'" in capsys.readouterr().err
 
 
 def test_files_of_the_user_stay(source: Path, capsys: Capture) -> None:

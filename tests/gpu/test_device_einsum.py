@@ -1,99 +1,20 @@
 """`lw.einsum` on arrays of a device: all the way on a fake driver whose kernels the shim runs."""
 
-import sys
-from collections.abc import Iterator
-from contextlib import nullcontext
-from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import loopwright as lw
-from gpu.fake_cuda import FakeApi, FakeArray, fake_driver
-from gpu.shim.cuda_shim import has_compiler
-from loopwright.calls import device_contraction, device_einsum
+from gpu.device_einsums import compare, forget, numbers, texts
+from gpu.fake_cuda import CupyArray, FakeApi, FakeArray
+from gpu.ways import needs_compiler
+from loopwright.calls import device_einsum
 from loopwright.diagnostics import DtypeError, LoopwrightError, UsageError
 from loopwright.ir import contraction_shape
 from loopwright.planner.grid_plans import grid_products
-from loopwright.planner.grid_plans.grid_tiles import ProductTile
-from loopwright.runtime import cuda_executable
 
-pytestmark = pytest.mark.skipif(not has_compiler(), reason="there is no C++ compiler")
-
-SMALL = (
-    ProductTile(16, 16, 8, 4, 4),
-    ProductTile(16, 8, 4, 4, 2, slices=2),
-    ProductTile(8, 16, 4, 2, 4, resident=1),
-)
-
-
-class CupyArray:
-    """CuPy's array, as far as it is read: NumPy's memory."""
-
-    def __init__(self, host: np.ndarray) -> None:
-        self.host = host
-        self.data = SimpleNamespace(ptr=host.ctypes.data)
-        self.shape, self.strides, self.dtype = host.shape, host.strides, host.dtype
-        self.device = SimpleNamespace(id=0)
-        self.__cuda_array_interface__: dict[str, Any] = {}
-
-
-CupyArray.__module__ = "cupy"
-
-
-def forget() -> None:
-    for cache in (device_contraction._executables, device_contraction._launches):
-        cache.clear()
-    device_einsum._ready.clear()
-
-
-def compiled(text: str, arch: str, options: tuple[str, ...] = (), name: str = "") -> bytes:
-    """The text for machine code: what the fake driver runs."""
-    wide = "// wide\n" if "-DLW_INDEX=long long" in options else ""
-    return (wide + text).encode()
-
-
-@pytest.fixture
-def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeApi]:
-    cupy = ModuleType("cupy")
-    vars(cupy).update(
-        empty=lambda shape, dtype, order="C": CupyArray(np.full(shape, 77, dtype, order)),
-        cuda=SimpleNamespace(
-            Device=lambda _: nullcontext(), get_current_stream=lambda: SimpleNamespace(ptr=5)
-        ),
-    )
-    monkeypatch.setitem(sys.modules, "cupy", cupy)
-    monkeypatch.setattr(cuda_executable, "compile_cuda", compiled)
-    monkeypatch.setattr(grid_products, "TILES_4", SMALL)
-    monkeypatch.setattr(grid_products, "TILES_8", SMALL)
-    # Tiles wherever there can be some: such small products would go element by element.
-    monkeypatch.setattr(grid_products, "_elements_seconds", lambda *_: 1.0)
-    forget()
-    with fake_driver(devices=2) as driver:
-        yield driver
-        forget()
-
-
-def numbers(shape: tuple[int, ...], dtype: str, seed: int = 0) -> np.ndarray:
-    rng = np.random.default_rng([seed, *shape])
-    if np.dtype(dtype).kind == "f":
-        return (rng.random(shape) - 0.3).astype(dtype)
-    return rng.integers(0, 2 if dtype == "bool" else 9, shape).astype(dtype)
-
-
-def compare(text: str, hosts: list[np.ndarray], **given: Any) -> None:
-    """The device's result beside the host's."""
-    found = lw.einsum(text, *map(CupyArray, hosts), **given)
-    wanted = np.asarray(lw.einsum(text, *hosts, **given))
-    assert type(found) is CupyArray
-    assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
-    if wanted.dtype.kind == "f":
-        slack = 2e-3 if wanted.dtype == np.float16 else 1e-5
-        np.testing.assert_allclose(found.host, wanted, slack, slack)
-    else:
-        assert np.array_equal(found.host, wanted)
-
+pytestmark = needs_compiler
 
 EINSUMS = (
     ("ij,jk->ik", "ij,jk", (17, 12, 20)),
@@ -135,6 +56,8 @@ KINDS = (
     ("int8", "plus_times"),
     ("int32", "min_plus"),
     ("float32", "max_plus"),
+    ("complex64", "plus_times"),
+    ("complex128", "plus_times"),
 )
 
 
@@ -143,52 +66,6 @@ KINDS = (
 def test_types_and_semirings(api: FakeApi, dtype: str, ring: str) -> None:
     hosts = [numbers((20, 16), dtype), numbers((16, 24), dtype)]
     compare("ij,jk->ik", hosts, semiring=ring)
-
-
-def test_strides_of_any_kind(api: FakeApi) -> None:
-    wide = numbers((40, 60), "float32")
-    compare("ij,jk->ik", [wide[::-2, 1:30], wide[1:30, ::-3]])
-
-
-def test_long_reduction_is_split_and_joined(api: FakeApi) -> None:
-    compare("ij,jk->ik", [numbers((5, 3000), "float32"), numbers((3000, 6), "float32")])
-    count = len([name for name in api.names() if name == "cuLaunchKernel"])
-    assert count == 2
-    taken = [call for call in api.calls if call[0] == "cuMemAllocAsync" and call[2] == 5]
-    freed = [call for call in api.calls if call[0] == "cuMemFreeAsync" and call[2] == 5]
-    assert len(taken) == len(freed) == 1
-
-
-def test_repeated_call_makes_nothing_anew(api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grid_products, "_PARTS", (1,))  # parts need memory between launches
-    hosts = [numbers((9, 4, 8), "float32"), numbers((12, 8, 4), "float32")]
-    given = [*map(CupyArray, hosts)]
-    lw.einsum("abc,dcb->da", *given)
-    api.calls.clear()
-    found = lw.einsum("abc,dcb->da", *given)
-    np.testing.assert_allclose(found.host, np.einsum("abc,dcb->da", *hosts), 1e-4)
-    assert set(api.names()) <= {
-        "cuCtxPushCurrent",
-        "cuCtxPopCurrent",
-        "cuLaunchKernel",
-        "cuEventRecord",
-    }
-
-
-def test_tables_are_freed_behind_their_launches(api: FakeApi) -> None:
-    hosts = [numbers((9, 4, 8), "float32"), numbers((12, 8, 4), "float32")]
-    lw.einsum("abc,dcb->da", *map(CupyArray, hosts))
-    assert len(api.memory) == 1
-    api.calls.clear()
-    forget()
-    assert api.names() == [
-        "cuCtxPushCurrent",
-        "cuStreamWaitEvent",
-        "cuEventDestroy",
-        "cuMemFreeAsync",
-        "cuCtxPopCurrent",
-    ]
-    assert api.memory == {}
 
 
 @pytest.mark.parametrize("row", [1, 4, 5, 6])
@@ -219,29 +96,24 @@ def test_capture_needs_tables_that_are_there(api: FakeApi) -> None:
     assert len(api.memory) == 1  # the graph holds the table
 
 
-def test_scaling_into_an_array(api: FakeApi) -> None:
-    a, b, old = (numbers(s, "float64") for s in ((9, 8), (8, 7), (7, 9)))
+@pytest.mark.parametrize(
+    ("dtype", "alpha", "beta"), [("float64", -2.0, 0.5), ("complex64", 1 + 1j, 2j)]
+)
+def test_scaling_into_an_array(api: FakeApi, dtype: str, alpha: complex, beta: complex) -> None:
+    a, b, old = (numbers(s, dtype) for s in ((9, 8), (8, 7), (7, 9)))
     out = old.copy().T
     lw.einsum("ij,jk->ik", FakeArray(a, api), FakeArray(b, api), out=FakeArray(out, api),
-              alpha=-2.0, beta=0.5)  # fmt: skip
-    np.testing.assert_allclose(out, 0.5 * old.T - 2 * a @ b)
+              alpha=alpha, beta=beta)  # fmt: skip
+    np.testing.assert_allclose(out, beta * old.T + alpha * (a @ b))
 
 
-def test_out_that_is_an_operand(api: FakeApi) -> None:
-    a = numbers((12, 12), "float64")
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_out_that_is_an_operand(api: FakeApi, dtype: str) -> None:
+    a = numbers((12, 12), dtype)
     wanted = a @ a
     on_device = FakeArray(a, api)
     lw.einsum("ij,jk->ik", on_device, on_device, out=on_device)
     np.testing.assert_allclose(a, wanted)
-
-
-def test_wider_out_widens_sums_and_another_type_is_converted(api: FakeApi) -> None:
-    a, out = numbers((12, 12), "float32"), np.zeros((12, 12))
-    lw.einsum("ij,jk->ik", FakeArray(a, api), FakeArray(a, api), out=FakeArray(out, api))
-    np.testing.assert_allclose(out, a.astype(float) @ a, 1e-12)
-    narrow = np.zeros((12, 12), np.float16)
-    lw.einsum("ij,jk->ik", FakeArray(a, api), FakeArray(a, api), out=FakeArray(narrow, api))
-    np.testing.assert_allclose(narrow, a @ a, 2e-3, 2e-3)
 
 
 def test_reduction_of_nothing(api: FakeApi) -> None:
@@ -294,11 +166,6 @@ def test_refusals(api: FakeApi, case: str, told: str) -> None:
 
 
 # -- plans and orders -----------------------------------------------------------------------------
-
-
-def texts() -> list[str]:
-    """The kernels that were made since all was forgotten, in order."""
-    return [found.text for found in device_contraction._executables.values()]
 
 
 PLANNED = (
@@ -357,14 +224,3 @@ def test_plans_of_host_and_device_do_not_mix(api: FakeApi) -> None:
     plan = lw.einsum_plan("ij,jk->ik", on_device, on_device)
     with pytest.raises(UsageError, match="is one contract step without loops"):
         lw.einsum("ij,jk->ik", host, host, plan=plan)
-
-
-@pytest.mark.drawn(2)
-@pytest.mark.parametrize("order", "CFAK")
-def test_orders_of_results(api: FakeApi, order: str) -> None:
-    a, b = (np.asfortranarray(numbers(s, "float32")) for s in ((9, 8), (8, 7)))
-    found = lw.einsum("ij,jk->ki", CupyArray(a), CupyArray(b), order=order).host
-    np.testing.assert_allclose(found, (a @ b).T, 1e-5)
-    flags = np.einsum("ij,jk->ki", a, b, order=order).flags
-    assert found.flags.f_contiguous == (order in "FA")
-    assert order == "K" or found.flags.f_contiguous == flags.f_contiguous

@@ -9,24 +9,18 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from drawn import HUNTS, in_all
-from gpu.opencl_runner import opencl_runners
-from gpu.shim.cuda_shim import has_compiler
-from gpu.shim_runner import shim_runners
-from gpu.test_opencl_executable import needs_opencl
+from gpu.ways import WAYS, require_same
 from loopwright.frontends.c import read_c
 from loopwright.frontends.extract import program_of
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
-from loopwright.lower.grid_nests.split_kernels import split_kernels
 from loopwright.lower.passes import lower_schedule
 from loopwright.machines.load_gpu import load_gpu
 from loopwright.planner.grid_plans.gpu import gpu_planner
 from loopwright.transform.map_reduction import MapReduction
 from loopwright.transform.partial_sums import PartialSums
 from loopwright.validate import check_translation
-from loopwright.validate.check_data import Runner, check_data
-from loopwright.validate.reference_run import run_reference
 
 # name -> arguments, loops
 SOURCES = {
@@ -91,7 +85,6 @@ SOURCES = {
     }""",
     ),
 }
-SIZES = (0, 1, 2, 31)
 MANY = 8192 + 99  # more than a chunk
 
 
@@ -149,25 +142,6 @@ def test_iterators_that_count_terms_and_elements(name: str, chunks: int, joins: 
     test_nests(name)
 
 
-@pytest.mark.drawn(3)
-@pytest.mark.parametrize("name", ["dot", "matrix", "rows", "columns", "greatest", "local"])
-def test_an_order_that_must_be_kept(name: str) -> None:
-    assert steps_of(name, reassoc=False) == (0, 0)
-
-
-@pytest.mark.drawn(2)
-@pytest.mark.parametrize("name", ["triangle", "least", "bits", "product"])
-def test_integers_are_always_free(name: str) -> None:
-    assert steps_of(name, reassoc=False) == steps_of(name)
-
-
-def test_kernels_of_a_sum() -> None:
-    """Its start, the sums of chunks, the sum of these."""
-    kernels = split_kernels(nest_of("dot")).kernels
-    assert [kernel.block for kernel in kernels] == [(1, 1, 1), (256, 1, 1), (256, 1, 1)]
-    assert [kernel.shared_bytes for kernel in kernels] == [0, 2048, 2048]
-
-
 @pytest.mark.drawn(7)
 @pytest.mark.parametrize("name", SOURCES)
 def test_nests(name: str) -> None:
@@ -178,38 +152,20 @@ def test_nests(name: str) -> None:
     assert [str(difference) for difference in told] == []
 
 
-def check(runners: dict[str, Runner], way: str) -> None:
-    for name, run in runners.items():
-        program = planned(name)[0]
-        sizes = [dict.fromkeys(program.params, n) for n in SIZES]
-        sizes.append(
-            dict.fromkeys(program.params, 3)
-            | {program.params[-1]: 257 if name != "triangle" else 31}
-        )
-        if name == "dot":
-            sizes.append({"n": MANY})
-        for seed, params in enumerate(sizes):
-            reference = run_reference(program, params, seed=seed)
-            told = check_data(reference, run, way)
-            assert [str(difference) for difference in told] == [], (name, params)
-            # Again: the same bits.
-            once, again = reference.fresh(), reference.fresh()
-            run(once, params)
-            run(again, params)
-            for array, data in once.items():
-                assert data.tobytes() == again[array].tobytes()
-
-
 NAMES = ["dot", "columns", "bits", "norms"]
 if in_all():
     NAMES = list(SOURCES) if HUNTS else [*NAMES, "matrix", "greatest"]
 
 
-@pytest.mark.skipif(not has_compiler(), reason="there is no C++ compiler")
-def test_on_the_shim() -> None:
-    check(dict(zip(NAMES, shim_runners([nest_of(n) for n in NAMES]), strict=True)), "shim")
-
-
-@needs_opencl
-def test_on_opencl() -> None:
-    check(dict(zip(NAMES, opencl_runners([nest_of(n) for n in NAMES]), strict=True)), "opencl")
+@pytest.mark.parametrize("way", WAYS)
+def test_results(way: str) -> None:
+    """Also of more than a chunk."""
+    cases = []
+    for name in NAMES:
+        program = planned(name)[0]
+        sizes = [dict.fromkeys(program.params, n) for n in (0, 1, 2, 31)]
+        last = {program.params[-1]: 257 if name != "triangle" else 31}
+        sizes.append(dict.fromkeys(program.params, 3) | last)
+        sizes += [{"n": MANY}] if name == "dot" else []
+        cases.append((program, nest_of(name), sizes))
+    require_same(cases, way)

@@ -18,12 +18,12 @@ from loopwright.lower.passes import lower_schedule
 from loopwright.machines.load_gpu import load_gpu
 from loopwright.planner.grid_plans.gpu import gpu_planner
 from loopwright.planner.grid_plans.grid_stencils import plan_grid_stencil
-from loopwright.transform.plan import apply_plan, candidates, initial_schedule
+from loopwright.transform.plan import apply_plan, initial_schedule
 from loopwright.transform.time_tiles import TileTimeInBlocks
 from loopwright.validate import check_translation
 from loopwright.validate.check_data import check_data
 from loopwright.validate.reference_run import run_reference
-from mesh.test_time_tiles import ONE_SIDED, source, stencil
+from mesh.test_time_tiles import source, stencil
 from programs import Do, For, program
 
 GPU = load_gpu("sm_90")
@@ -47,15 +47,6 @@ def test_kernels_compute_what_they_say(name: str, steps: int, shape: tuple[int, 
         for n, time in ((0, 1), (1, 1), (3, 0), (5, 1), (most, 5))
     ]
     assert check_translation(wanted, nest, sizes) == ()
-
-
-@pytest.mark.drawn(3)
-@pytest.mark.parametrize(("size", "columns", "each"), [(1, 2, 1), (4, 3, 2), (16, 4, 5)])
-def test_borders_coefficients_and_lines(size: int, columns: int, each: int) -> None:
-    step = TileTimeInBlocks(3, (size,), 1, columns, each)
-    nest = lower_schedule(apply_plan(ONE_SIDED, [step]))
-    known = [{"n": n, "m": m} for n, m in ((0, 2), (2, 2), (3, 1), (4, 3), (9, 8), (17, 5))]
-    assert check_translation(ONE_SIDED, nest, known) == ()
 
 
 def test_golden() -> None:
@@ -168,11 +159,3 @@ def test_refusals() -> None:
 def test_bad_parameters(values: tuple[Any, ...], told: str) -> None:
     with pytest.raises(UsageError, match=told):
         TileTimeInBlocks(*values)
-
-
-def test_candidates_can_be_applied() -> None:
-    start = initial_schedule(source("jacobi-2d"))
-    found = [step for step in candidates(start) if isinstance(step, TileTimeInBlocks)]
-    assert found
-    for step in found:
-        check_nest(lower_schedule(step.apply(start)))

@@ -8,13 +8,11 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from gpu.fake_cuda import FakeApi
-from gpu.test_device_einsum import CupyArray, api, numbers, texts
+from gpu.device_einsums import numbers, texts
+from gpu.fake_cuda import CupyArray, FakeApi
 from loopwright import options
 from loopwright.ir.grid_kernel import GridVariant
 from loopwright.ir.grid_registers import relieved
-
-__all__ = ["api"]  # the fixture
 
 TEXT = "ij,jk->ik"
 
@@ -41,32 +39,6 @@ def test_second_choice(api: FakeApi, caplog: pytest.LogCaptureFixture) -> None:
     before = loads(api)
     np.testing.assert_allclose(lw.einsum(TEXT, *given).host, wanted, 1e-5)
     assert loads(api) == before  # the choice is remembered
-
-
-def test_tries_are_few_and_the_first_kernel_serves(
-    api: FakeApi, caplog: pytest.LogCaptureFixture
-) -> None:
-    api.spilled = lambda _: 24
-    wanted, given = product()
-    with options.override(log=("plan",)), caplog.at_level(logging.INFO, logger="loopwright"):
-        found = lw.einsum(TEXT, *given)
-    np.testing.assert_allclose(found.host, wanted, 1e-5)
-    assert 2 <= len(texts()) <= 4
-    assert any("spills 24 bytes of a thread, taken all the same" in x for x in caplog.messages)
-
-
-def test_nothing_more_is_made_where_nothing_spills(api: FakeApi) -> None:
-    wanted, given = product()
-    np.testing.assert_allclose(lw.einsum(TEXT, *given).host, wanted, 1e-5)
-    assert len(texts()) == loads(api) == 1
-
-
-def test_plans_of_users_stay(api: FakeApi) -> None:
-    wanted, given = product()
-    plan = lw.einsum_plan(TEXT, *given)
-    api.spilled = lambda _: 16
-    np.testing.assert_allclose(lw.einsum(TEXT, *given, plan=plan).host, wanted, 1e-5)
-    assert len(texts()) == 1
 
 
 def test_order_of_the_tries() -> None:

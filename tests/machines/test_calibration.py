@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from loopwright import options
-from loopwright.ir.machine import ParallelCost
 from loopwright.machines import load_machine
 from loopwright.machines.calibration import (
     Calibration,
@@ -52,44 +51,6 @@ def test_measured_numbers_replace_the_believed_ones() -> None:
     assert machine.vmma("min", "add", "float32").per_cycle == pytest.approx(2 / 3)
 
 
-def test_a_near_measurement_confirms() -> None:
-    machine = calibrated(N1, FOUND)
-    fma = machine.arithmetic["fma", "float64"]
-    assert (fma.per_cycle, fma.latency) == (2, 4), "1.96 and 4.03 are clock noise"
-    assert fma.accumulate == 3, "2 was believed"
-    assert machine.load_latency == 5
-
-
-def test_rows_that_were_not_known() -> None:
-    dot = calibrated(N1, FOUND).arithmetic["dot", "int16"]
-    assert (dot.latency, dot.accumulate, dot.per_cycle) == (2, 2, 1)
-
-
-def test_bandwidths_and_regions() -> None:
-    machine = calibrated(N1, FOUND)
-    assert [c.bytes_per_cycle for c in machine.caches] == [31.9, 18.0, None]
-    assert machine.memory_bytes_per_cycle == 4.0
-    assert machine.parallel_cost == ParallelCost(200, 200, ((2, 600.0), (4, 1000.0)))
-    assert machine.source("caches") == N1.source("caches"), "sizes were not measured"
-    one = calibrated(N1, replace(FOUND, parallel=((2, 600.0),)))
-    assert one.parallel_cost.per_thread == N1.parallel_cost.per_thread
-    assert one.parallel_cost.cycles(2) == 600
-
-
-def test_absent_measurements_change_nothing() -> None:
-    empty = Calibration("neoverse-n1", 2.5e9, {}, {}, {})
-    machine = calibrated(N1, empty)
-    assert replace(machine, sources=N1.sources) == N1
-
-
-def test_file_round_trip(place: Path) -> None:
-    assert read_calibration("neoverse-n1") is None
-    assert write_calibration(FOUND) == str(place)
-    assert read_calibration("neoverse-n1") == FOUND
-    assert read_calibration("znver3") is None, "measured on another processor"
-    assert [p.name for p in place.parent.iterdir()] == ["calibration.json"], "nothing left behind"
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -128,12 +89,3 @@ def test_host_uses_a_calibration_of_its_processor(place: Path) -> None:
     write_calibration(replace(FOUND, llvm_cpu="another"))
     host.cache_clear()
     assert host() == host_machine()
-
-
-def test_failed_write_leaves_nothing(place: Path) -> None:
-    write_calibration(FOUND)
-    place.unlink()
-    place.mkdir()  # a directory cannot be replaced by a file
-    with pytest.raises(OSError, match=r"calibration\.json"):
-        write_calibration(FOUND)
-    assert [p.name for p in place.parent.iterdir()] == ["calibration.json"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 
 from loopwright.machines.dma_model import (
@@ -52,25 +50,6 @@ def test_the_published_table(size: int, gap: int, request_: DmaRequest, rate: fl
     assert abs(error) < (0.06 if size >= 256 else 0.15 if size >= 64 else 0.01)
 
 
-def test_the_mean_error_of_the_formula() -> None:
-    errors = [
-        dma_bandwidth(SW26010, request) / (rate * 1e9) - 1
-        for size, _, request, rate in TABLE
-        if size >= 64
-    ]
-    assert math.sqrt(sum(e * e for e in errors) / len(errors)) < 0.05
-
-
-def test_small_blocks_lie_between_those_measured() -> None:
-    def cycles(size: int, gap: int) -> float:
-        return request_service_cycles(SW26010, DmaRequest(100, size, gap))
-
-    assert cycles(8, 8) > cycles(8, 16) > cycles(8, 32)
-    assert cycles(32, 32) > cycles(48, 32) > cycles(64, 32)
-    assert cycles(4, 8) == cycles(8, 8)
-    assert cycles(32, 4096) == cycles(32, 128)
-
-
 def test_lines_that_are_written_in_part() -> None:
     def put(size: int, offset: int = 0, gap: int = 0, blocks: int = 1) -> float:
         return request_service_cycles(PRO, DmaRequest(blocks, size, gap, True, offset))
@@ -102,28 +81,6 @@ def test_requests_add_up() -> None:
     assert queue_cycles(SW26010, [(a, 3), (b, 2)]) == pytest.approx(
         3 * request_service_cycles(SW26010, a) + 2 * request_service_cycles(SW26010, b)
     )
-
-
-def _product(m: int, n: int, k: int, sharing: int, *, packed: bool = False) -> float:
-    """GFLOPS of a product of doubles that DMA allows, blocks of C resident, m x n a CPE."""
-    a = DmaRequest(1, m * k * 8) if packed else DmaRequest(m, k * 8, 4096)
-    b = DmaRequest(1, k * n * 8) if packed else DmaRequest(k, n * 8, 4096)
-    step = step_cost(SW26010, [(a, 1 / sharing), (b, 1 / sharing)], 0.0)
-    return 2 * m * n * k * SW26010.cores / step.cycles * SW26010.frequency_hz / 1e9
-
-
-@pytest.mark.parametrize(
-    ("gflops", "expected"),
-    [  # the ladder of variants, by the same formula and by hand
-        (_product(32, 32, 32, 1), 33),
-        (_product(64, 64, 32, 1), 78),
-        (_product(32, 32, 32, 8), 265),
-        (_product(64, 64, 32, 8), 623),
-        (_product(64, 64, 32, 8, packed=True), 1277),
-    ],
-)
-def test_what_sharing_and_packing_buy(gflops: float, expected: float) -> None:
-    assert gflops == pytest.approx(expected, rel=0.03)
 
 
 def test_two_buffers_hide_what_is_shorter() -> None:

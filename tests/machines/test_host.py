@@ -1,7 +1,5 @@
 """The host: what the system says laid over the nearest data, and nothing that can fail."""
 
-import os
-import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -9,13 +7,10 @@ from pathlib import Path
 import pytest
 
 from loopwright.ir.machine import Cache
-from loopwright.machines import host as host_module_function
 from loopwright.machines import load_machine
 from loopwright.machines.host import (
     _cgroup_quota,
-    available_cores,
     described,
-    host,
     host_cpu,
     system_caches,
 )
@@ -27,16 +22,6 @@ def write_cache(folder: Path, index: int, **values: str) -> None:
     place.mkdir(parents=True)
     for name, value in values.items():
         (place / name).write_text(value + "\n", encoding="utf-8")
-
-
-def test_host_is_a_machine_of_this_system() -> None:
-    machine = host()
-    assert machine is host_module_function()
-    expected = platform.machine().lower().replace("arm64", "aarch64").replace("amd64", "x86_64")
-    assert machine.isa == expected
-    assert 1 <= machine.cores <= (os.cpu_count() or 1)
-    assert [c.level for c in machine.caches] == list(range(1, len(machine.caches) + 1))
-    assert machine.vmma("add", "mul", "float32").per_cycle > 0
 
 
 def test_host_is_found_without_llvm_and_numpy() -> None:
@@ -115,20 +100,6 @@ def test_broken_sysfs_counts_as_none(tmp_path: Path, values: dict[str, str]) -> 
     assert system_caches(str(tmp_path / "absent")) == ()
 
 
-def test_hidden_ways_come_from_the_nearest_machine() -> None:
-    identity = CpuIdentity("aarch64", "neoverse-n1", load_machine("neoverse-n1").features)
-    machine = described(identity, (Cache(1, 65536, 0, 0, 1), Cache(2, 1 << 20, 8, 64, 1)), 2)
-    assert machine.cache(1) == load_machine("neoverse-n1").cache(1)
-    assert machine.cores == 2
-    assert machine.source("caches") == "Linux sysfs"
-    assert machine.frequency_hz == 2.5e9
-
-
-def test_caches_of_the_data_file_without_sysfs() -> None:
-    identity = CpuIdentity("x86_64", "znver3", load_machine("zen3").features)
-    assert described(identity, (), 8).caches == load_machine("zen3").caches
-
-
 def test_nearest_machine_loses_what_the_host_lacks() -> None:
     """An Ice Lake by Sapphire Rapids' data: no half precision, and that is told."""
     features = load_machine("sapphirerapids").features - {"fp16", "avx512vnni"}
@@ -178,14 +149,3 @@ def test_nearest_machine_loses_what_the_host_lacks() -> None:
 )
 def test_cgroup_quota(files: dict[str, str], quota: float | None) -> None:
     assert _cgroup_quota(lambda path: files.get(path, "")) == quota
-
-
-def test_cores_follow_the_affinity() -> None:
-    if not hasattr(os, "sched_setaffinity"):
-        pytest.skip("no affinity on this system")
-    before = os.sched_getaffinity(0)
-    try:
-        os.sched_setaffinity(0, {min(before)})
-        assert available_cores() == 1
-    finally:
-        os.sched_setaffinity(0, before)

@@ -31,18 +31,6 @@ def test_arm() -> None:
     assert nearest_machine(found) == "neoverse-n1"
 
 
-def test_arm_with_two_kinds_of_core_takes_the_later_of_equally_many() -> None:
-    parts = ["0xd05", "0xd05", "0xd0b", "0xd0b"]
-    text = "\n".join(N1_BLOCK.format(n=n, part=part) for n, part in enumerate(parts))
-    assert identify(text, "aarch64").llvm_cpu == "cortex-a76"
-
-
-def test_unknown_arm_core() -> None:
-    found = identify(N1_BLOCK.format(n=0, part="0xfff"), "aarch64")
-    assert found.llvm_cpu is None
-    assert nearest_machine(found) == "aarch64"
-
-
 @pytest.mark.parametrize(
     ("text", "name", "machine"),
     [

@@ -47,28 +47,11 @@ def test_requests_of_many_cores_queue_up() -> None:
     assert found.bound == ("the queue of DMA requests", pytest.approx(64 * SERVICE / found.cycles))
 
 
-def test_work_between_request_and_wait_is_hidden() -> None:
-    work = CoreWork(vector_slots=5000.0, memory_slots=100, flops=40000)
-    overlapped = _cycles({0: (_request(1), _wait(1, work), _end())})
-    in_turn = _cycles({0: (_request(1), _wait(1), _end(work))})
-    assert overlapped == pytest.approx(5001)
-    assert in_turn == pytest.approx(5000 + 350 + SERVICE)
-
-
 def test_a_barrier_waits_for_the_last() -> None:
     slow = CoreWork(memory_slots=700)
     barrier = CoreEvent(CoreEventKind.BARRIER, CoreWork(), "a.c:4", (2, 0), 2)
     late = barrier._replace(work=slow)
     assert _cycles({0: (barrier, barrier, _end()), 1: (late, barrier, _end())}) == 700 + 2 * 15
-
-
-def test_a_message_takes_its_latency_whoever_is_first() -> None:
-    slow = CoreWork(memory_slots=700)
-    send = CoreEvent(CoreEventKind.SEND, slow, "a.c:5", 1)
-    receive = CoreEvent(CoreEventKind.RECEIVE, CoreWork(), "a.c:6", 1)
-    assert _cycles({0: (send, _end()), 1: (receive, _end())}) == 710
-    late = receive._replace(work=CoreWork(memory_slots=2000))
-    assert _cycles({0: (send, _end()), 1: (late, _end())}) == 2000
 
 
 def test_teams_run_in_turn_and_flops_count() -> None:

@@ -10,19 +10,14 @@ import pytest
 from drawn import combined
 from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.ir.check import check_nest
-from loopwright.ir.loops import Axis, Block, Copy, LoopNest, MeshMessage, Stmt
+from loopwright.ir.loops import Axis, Block, LoopNest, MeshMessage, Stmt
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.ir.text import nest_text
 from loopwright.ir.visit import rebuild, statements
-from loopwright.lower.mesh_nests.split_mesh import split_mesh
 from loopwright.lower.passes import lower_schedule
 from loopwright.machines.load_mesh import load_mesh
-from loopwright.machines.mesh_timeline import CoreEvent, Repeated, TeamRun, predict_teams
-from loopwright.planner.mesh_plans.mesh import mesh_planner_of, scratchpad_room
-from loopwright.planner.mesh_plans.mesh_dry_run import dry_run
-from loopwright.planner.mesh_plans.mesh_handed_sizes import handed_sizes, may_hand_on
-from loopwright.planner.mesh_plans.mesh_pass_sizes import PassWork
+from loopwright.planner.mesh_plans.mesh import mesh_planner_of
 from loopwright.transform.hand_on import HandOn
 from loopwright.transform.plan import apply_plan
 from loopwright.transform.stage_box import StageBox
@@ -71,18 +66,6 @@ def test_sums_keep_their_order_from_core_to_core(rows: int) -> None:
 
 def messages(nest: LoopNest) -> list[MeshMessage]:
     return [stmt for stmt in statements(nest.body) if isinstance(stmt, MeshMessage)]
-
-
-def test_two_vectors_are_handed_on_one_after_another() -> None:
-    both = columns(
-        For("i", 0, "n",
-            For("j", 0, "m", Do("y[j]", SUM)), For("k", 0, "m", Do("z[k]", "z[k] + A[i, k]"))),
-    )  # fmt: skip
-    steps = (
-        StripMine("j", 8), StripMine("k", 8), HandOn("i", ("y", "z"), ("j_t", "k_t"), 1, 8), BOX,
-        StageBox("z", "k_t", (), 1),
-    )  # fmt: skip
-    assert check_translation(both, lowered(*steps, of=both), SIZES) == ()
 
 
 def test_the_text_of_a_nest() -> None:
@@ -210,20 +193,6 @@ def test_missing_messages_are_found(is_sent: bool, told: str) -> None:
     assert told in str(check_translation(columns(), nest, ({"n": 9, "m": 7},)))
 
 
-def test_only_messages_order_the_first_get_and_the_last_put() -> None:
-    """The last core puts what the first one has got: without messages that is a race."""
-    whole = lowered(*TILES, ON, BOX)
-
-    def visit(stmt: Stmt) -> Stmt:
-        if not isinstance(stmt, MeshMessage):
-            return stmt
-        there = Copy(stmt.buffer, stmt.start, "y", stmt.start, stmt.shape)
-        return Block(()) if stmt.is_sent else there
-
-    nest = replace(whole, body=rebuild(whole.body, visit))
-    assert "race: y[" in str(check_translation(columns(), nest, ({"n": 9, "m": 4},)))
-
-
 # -- the planner ----------------------------------------------------------------------------------
 
 
@@ -261,67 +230,3 @@ def test_plans_compute_what_they_say(
     nest = lower_schedule(planned(wanted, shape, room))
     check_nest(nest)
     assert check_translation(wanted, nest, ({"n": n, "m": 31}, {"n": 3, "m": 47})) == ()
-
-
-def test_a_matrix_is_moved_once() -> None:
-    schedule = planned(both_ways(2000, 2000), (8, 8))
-    assert [array for array, _, _ in schedule.handed_on] == ["s"]
-    assert [box.accesses for box in schedule.boxes if box.array == "A"] == [("S0_2", "S1_2")]
-    # The vector of columns is brought in once for all strips: before the loop that cores take.
-    nest = lower_schedule(schedule)
-    text = nest_text(nest)
-    assert text.index("to x_box[0] from x[0]") < text.index("for i_t in")
-
-
-def test_strips_that_are_counted_take_the_time_of_those_that_are_played() -> None:
-    wanted = both_ways(300, 200)
-    nest = lower_schedule(planned(wanted, (8, 8)))
-    done = split_mesh(nest)
-    assert done is not None
-    sizes = {"n": 300, "m": 200}
-    team = dry_run(done, {name: sizes.get(name, 0) for name in done.scalars}, SW)
-    counted, played = (predict_teams(SW, [each]) for each in (team, written_out(team)))
-    assert counted.cycles == pytest.approx(played.cycles, rel=0.01)
-    assert counted.dma_cycles == pytest.approx(played.dma_cycles, rel=1e-6)
-    assert counted.flops == played.flops == 4 * 300 * 200
-
-
-def written_out(team: TeamRun) -> TeamRun:
-    """The same run without repeated parts."""
-
-    def flat(events: tuple[CoreEvent | Repeated, ...]) -> list[CoreEvent | Repeated]:
-        found: list[CoreEvent | Repeated] = []
-        for event in events:
-            found += flat(event.events) * event.rounds if isinstance(event, Repeated) else [event]
-        return found
-
-    return TeamRun(team.place, {core: tuple(flat(events)) for core, events in team.cores.items()})
-
-
-def test_rows_that_do_not_fit_are_cut() -> None:
-    schedule = planned(both_ways(4000, 6000), (8, 8))
-    assert schedule.handed_on
-    (matrix,) = [box for box in schedule.boxes if box.array == "A"]
-    assert matrix.extents[1] < 6000
-
-
-def test_shapes_and_machines_without_a_circle() -> None:
-    assert may_hand_on(SW, (8, 8))
-    assert may_hand_on(SW, (1, 8))
-    assert not any(may_hand_on(SW, shape) for shape in ((1, 16), (3, 8), (4, 4), (1, 1)))
-    assert not may_hand_on(PRO, (8, 8))
-    assert not planned(both_ways(2000, 2000), (1, 64)).handed_on
-
-
-WORK = PassWork(2000, 2000, 8, (1,), (2, 1), (1,), 1, 9.5, is_known=True, is_whole=True)
-
-
-def test_sizes() -> None:
-    best = handed_sizes(WORK, SW, 64, scratchpad_room(SW))[0]
-    assert (best.strip, best.column_block, best.row_block) == (2, 0, 2)
-    assert best.part * 8 >= 2000
-    assert handed_sizes(WORK, SW, 64, 128) == []
-    # Less parts than cores, whatever there is of them.
-    for cores in (2, 3, 8):
-        for found in handed_sizes(WORK, SW, cores, scratchpad_room(SW)):
-            assert -(-(found.column_block or 2000) // found.part) < cores

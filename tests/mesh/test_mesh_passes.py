@@ -18,10 +18,7 @@ from loopwright.ir.schedule import Schedule
 from loopwright.ir.schedule_tree import bands, nodes_of
 from loopwright.lower.passes import lower_schedule
 from loopwright.machines.load_mesh import load_mesh
-from loopwright.planner.mesh_plans.mesh import mesh_planner, mesh_planner_of, scratchpad_room
-from loopwright.planner.mesh_plans.mesh_pass_sizes import PassWork, pass_sizes
-from loopwright.planner.mesh_plans.mesh_tiles import MovedBox, NestWork, TiledLoop, best_sizes
-from loopwright.transform.hand_on import HandOn
+from loopwright.planner.mesh_plans.mesh import mesh_planner
 from loopwright.transform.partial_sums import PartialSums
 from loopwright.transform.plan import Plan
 from loopwright.validate import check_translation
@@ -73,51 +70,9 @@ def test_sums_in_free_order_are_gathered_by_each_block_of_rows() -> None:
     assert not parts.is_brought_in
 
 
-def test_sums_keep_their_order_without_reassoc() -> None:
-    plan, schedule = planned("mvt", reassoc=False)
-    assert not any(isinstance(step, PartialSums) for step in plan.steps)
-    assert passes(schedule) == [{"S0", "S1"}]  # of one matrix, by cores in a circle
-    plan, schedule = mesh_planner(source("mvt", reassoc=False), PRO)
-    assert not any(isinstance(step, PartialSums | HandOn) for step in plan.steps)
-    assert passes(schedule) == [{"S0"}, {"S1"}]
-
-
-def test_a_matrix_that_is_changed_and_summed_up_is_moved_once() -> None:
-    _, schedule = planned("gemver", reassoc=False)
-    assert passes(schedule)[0] == {"S0", "S1"}  # by columns: the order of sums stays
-    first = next(box for box in schedule.boxes if box.array == "A")
-    assert (first.is_brought_in, first.is_put_back) == (True, True)
-    assert first.accesses == ("S0_0", "S0_1", "S1_2")
-
-
 def test_passes_by_rows_come_first() -> None:
     _, schedule = mesh_planner(source("bicg", reassoc=False), PRO)
     assert passes(schedule)[-2:] == [{"S3"}, {"S2"}]
-
-
-def whole_row(extent: int, *, reassoc: bool = True) -> Program:
-    """y += A^T (A x): the second sum takes a row times what the first one makes of it."""
-    found = program(
-        "twice",
-        {
-            "A": f"in float64 [{extent}, {extent}]", "x": f"in float64 [{extent}]",
-            "t": f"inout float64 [{extent}]", "y": f"inout float64 [{extent}]",
-        },
-        For("i", 0, "n", For("j", 0, "n", Do("t[i]", "t[i] + A[i, j] * x[j]"))),
-        For("k", 0, "n", For("l", 0, "n", Do("y[l]", "y[l] + A[k, l] * t[k]"))),
-    )  # fmt: skip
-    return replace(found, reassoc=reassoc)
-
-
-def test_rows_that_are_used_when_their_sum_is_whole_are_not_cut() -> None:
-    _, schedule = mesh_planner(whole_row(1200), MACHINE)
-    assert passes(schedule)[0] == {"S0", "S1", "S1_start"}
-    (matrix,) = [box for box in schedule.boxes if box.array == "A"]
-    assert matrix.extents[1] == 1200
-    # Three rows of 5000 elements do not fit: the matrix is read twice.
-    _, schedule = mesh_planner(whole_row(5000), MACHINE)
-    assert passes(schedule)[0] == {"S0"}
-    assert len([box for box in schedule.boxes if box.array == "A"]) == 2
 
 
 @pytest.mark.parametrize(
@@ -170,18 +125,6 @@ def test_passes_in_a_loop() -> None:
     assert check_translation(found, nest, sizes) == ()
 
 
-def test_triangles_and_single_nests_of_matrices_are_no_passes() -> None:
-    found = program(
-        "others",
-        {"A": "inout float64 [300, 300]", "x": "in float64 [300]", "t": "inout float64 [300]"},
-        For("i", 0, "n", For("j", 0, "n", Do("A[i, j]", "2 * A[i, j]"))),
-        For("k", 0, "n", For("l", 0, "k", Do("t[k]", "t[k] + A[k, l] * x[l]"))),
-    )
-    _, schedule = mesh_planner(found, MACHINE)
-    assert not any(loop.endswith("_s") for loop, _ in schedule.axes)
-    assert not any(band.loop.endswith("_s") for band in bands(nodes_of(schedule)))
-
-
 @pytest.mark.drawn(2)
 @pytest.mark.parametrize("seed", range(400) if HUNTS else range(3 if in_all() else 2))
 def test_random_nests(seed: int) -> None:
@@ -193,47 +136,3 @@ def test_random_nests(seed: int) -> None:
 
 
 # -- sizes by the model ---------------------------------------------------------------------------
-
-
-WORK = PassWork(2000, 2000, 8, (1,), (2, 1), (1,), 1, 9.5, is_known=True, is_whole=True)
-
-
-def test_whole_rows_are_one_block_where_they_fit() -> None:
-    best, *others = pass_sizes(WORK, MACHINE, 64, scratchpad_room(MACHINE), [True])
-    assert (best.column_block, best.buffers) == (0, 1)
-    assert best.cycles < min(other.cycles for other in others)
-    wide = replace(WORK, columns=4000)
-    assert all(other.column_block for other in
-               pass_sizes(wide, MACHINE, 64, scratchpad_room(MACHINE), [True]))  # fmt: skip
-
-
-def test_columns_have_long_blocks_and_few_cores() -> None:
-    work = replace(WORK, row_vectors=(1,), column_vectors=(2,), partial_vectors=0, cycles=2.0)
-    best = pass_sizes(work, MACHINE, 64, scratchpad_room(MACHINE), [False])[0]
-    assert best.buffers == 2
-    assert best.column_block * 8 >= 2048
-    slow = replace(work, cycles=20.0)
-    other = pass_sizes(slow, MACHINE, 64, scratchpad_room(MACHINE), [False])[0]
-    assert other.column_block < best.column_block  # more cores
-
-
-@pytest.mark.parametrize(("mapped", "trips"), [(("i",), 4_000_000), (("i", "j"), 2000)])
-def test_nests_that_use_nothing_twice_have_long_blocks(mapped: tuple[str, ...], trips: int) -> None:
-    axes = (0, 1) if len(mapped) > 1 else (2,)
-    loops = [TiledLoop(name, trips, axis) for name, axis in zip(mapped, axes, strict=True)]
-    sides = tuple((((name, 1),), 0) for name in mapped)
-    boxes = [MovedBox(8, sides, len(mapped), ways, is_ahead=False) for ways in (1, 2)]
-    work = NestWork(float(trips) ** len(mapped), is_vector=True)
-    found = best_sizes(loops, boxes, work, MACHINE, (8, 8), scratchpad_room(MACHINE))
-    assert found is not None
-    assert found.tiles[mapped[-1]] >= 1024
-
-
-def test_nothing_fits_into_no_room() -> None:
-    assert pass_sizes(WORK, MACHINE, 64, 128, [True, False]) == []
-
-
-def test_shapes_of_cores() -> None:
-    _, schedule = mesh_planner_of((1, 16))(source("atax", reassoc=True), MACHINE, 1)
-    assert schedule.mesh == (1, 16)
-    assert {axis.value for _, axis in schedule.axes} == {"mesh"}

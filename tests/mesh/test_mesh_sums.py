@@ -71,12 +71,6 @@ def test_the_order_of_terms_has_to_be_free() -> None:
         assert (Mark.THREAD in dict(schedule.marks).values()) == reassoc
 
 
-def test_sums_that_have_a_parallel_loop_are_left_to_it() -> None:
-    body = "for (int i = 0; i < n; i++) for (int j = 0; j < m; j++) y[i] += A[i][j] * x[i];"
-    plan, _ = mesh_planner(program("int", body), MACHINE)
-    assert not any(isinstance(step, PartialSums) for step in plan)
-
-
 RUN = """\
 #include <stdio.h>
 enum { N = 5000 };
@@ -109,3 +103,8 @@ def test_a_dot_product_on_the_emulator(tmp_path: Path, capfd: pytest.CaptureFixt
     told = capfd.readouterr().out
     assert told.startswith(expected)
     assert "\nteams          1\n" in told
+    # So little work stays on the host unless it is asked for.
+    assert main([*words, "--run", "--profile"]) == 0
+    told = capfd.readouterr().out
+    assert told.startswith(expected)
+    assert "\nteams          1\n" not in told

@@ -53,15 +53,3 @@ def test_the_best_of_all_is_the_best_one_by_one(
     assert found is not None
     assert 1 < len(alone) < len(OFFERED) ** 3  # some do not fit
     assert found == min(alone, key=lambda priced: priced.cycles)
-
-
-def test_nothing_fits() -> None:
-    loops, boxes = a_product(shared=1, trips=250.0)
-    assert best_sizes(loops, boxes, NestWork(1.0), MACHINE, (8, 8), 200) is None
-
-
-def test_loops_without_iterations_have_tiles_of_one() -> None:
-    loops, boxes = a_product(shared=8, trips=0.0)
-    found = best_sizes(loops, boxes, NestWork(0.0), MACHINE, (8, 8), 60_000)
-    assert found is not None
-    assert set(found.tiles.values()) == {1}

@@ -46,21 +46,6 @@ def test_sums_in_different_elements_take_the_slots_of_a_pipeline() -> None:
     assert found.cycles == found.memory == 2 + 100 * 5
 
 
-def test_unrolled_sums_are_independent_chains() -> None:
-    inside = _loop(J, 4, _sum("y", ROW * 4 + J), Mark.UNROLL)
-    found = _cost(_loop(K, 100, inside), i=0)
-    # A and x are loaded once for the four: 2 + 4 * 2 accesses and the branch.
-    assert found.cycles == found.memory == 2 + 100 * 11
-    assert (found.vector, found.flops) == (400, 800)
-
-
-def test_a_vector_takes_one_slot() -> None:
-    inside = _loop(J, 8, _sum("y", ROW * 8 + J), Mark.VECTOR)
-    found = _cost(_loop(K, 100, inside), i=0)
-    assert (found.vector, found.flops) == (200, 1600)
-    assert found.memory == 2 + 100 * (2 + 2 * 2 + 1)
-
-
 @pytest.mark.parametrize("size", [0, 1, 7, 40])
 def test_triangles_are_counted(size: int) -> None:
     guarded = If(Binary("lt", J + K, N), _sum("y", K))
@@ -68,12 +53,6 @@ def test_triangles_are_counted(size: int) -> None:
     found = _cost(nest, n=size)
     runs = sum(j + k < size for i in range(size) for j in range(i) for k in range(i - j))
     assert found.flops == 2 * runs
-
-
-def test_large_triangles_are_counted_in_turns() -> None:
-    nest = _loop(ROW, N, _loop(J, ROW, _loop(K, J, _sum("y", K))))
-    found = _cost(nest, n=300)
-    assert found.flops == 2 * (300 * 299 * 298 // 6)
 
 
 def test_an_index_that_reads_data_has_no_value() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loopwright.ir.expr import Const, Expr, Var
+from loopwright.ir.expr import Const, Expr
 from loopwright.ir.request_shape import request_shape
 
 
@@ -50,16 +50,6 @@ def test_shapes(shape: list[int], array: list[int], expected: tuple[object, ...]
 def test_boxes_with_gaps_of_their_own_are_not_one_row() -> None:
     assert told([8, 5, 3], [9, 5, 3], [8, 6, 3]) == ((0,), 1, 15, 15)
     assert told([8, 5, 3], [9, 5, 3], [8, 5, 4])[:3] == ((0,), 5, 3)
-
-
-def test_computed_extents() -> None:
-    n, m = Var("n"), Var("m")
-    form = request_shape((n, Const(3), Const(4)), row_major([9, 3, 4]), row_major([9, 3, 4]))
-    assert (form.around, form.width) == ((), n * Const(12))
-    # The sign of n * m says nothing of n.
-    strides = (Const(3) * m, m, Const(1))
-    form = request_shape((n, Const(3), m), strides, strides)
-    assert (form.around, form.rows, form.width) == ((0,), Const(3), m)
 
 
 @given(st.data())

@@ -272,13 +272,3 @@ def test_rows_and_columns_get_what_their_root_has() -> None:
 def test_broadcasts_that_do_not_fit_together(root: Expr, shape: Expr, told: str) -> None:
     with pytest.raises(InternalError, match=told):
         interpret_nest(given(root, Axis.ROW, shape), {"y": np.zeros(6)}, {})
-
-
-def test_the_root_may_change_what_it_gave() -> None:
-    then = seq(
-        Store("own", (Const(1),), Const(99.0, FLOAT64)),
-        Store("y", (Var(ROW) * 3 + Var(COLUMN),), Load("got", (Const(1),), FLOAT64)),
-    )
-    y = np.zeros(6)
-    interpret_nest(given(Const(1), Axis.ROW, then=then), {"y": y}, {}, seed=5)
-    assert y.tolist() == [1, 1, 1, 11, 11, 11]

@@ -7,10 +7,7 @@ import pytest
 from drawn import drawn
 from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.ir.check import check_nest
-from loopwright.ir.loops import Copy, Wait
 from loopwright.ir.program import Program
-from loopwright.ir.schedule import Schedule
-from loopwright.ir.visit import statements
 from loopwright.lower.passes import lower_schedule
 from loopwright.transform.mesh_mapping import MapToMesh
 from loopwright.transform.plan import apply_plan
@@ -51,6 +48,14 @@ NARROW = program(
 )  # fmt: skip
 
 CASES: dict[str, tuple[Program, tuple[Step, ...]]] = {
+    # What is put last is waited for at the end.
+    "turns of two loops are one row of turns": (
+        program(
+            "scaled", {"A": "inout float64 [n, n, 4]"},
+            For("i", 0, "n", For("j", 0, "n", For("k", 0, 4, Do("A[i, j, k]", "2 * A[i, j, k]")))),
+        ),
+        (Tile(("i", "j"), (2, 3)), *TILES[1:], StageBox("A", "j_t", (), 2)),
+    ),
     "whole product": (
         matmul(),
         (*TILES, StageBox("C", "j_t", (), 1), StageBox("A", "k_t", (), 1),
@@ -103,11 +108,6 @@ CASES: dict[str, tuple[Program, tuple[Step, ...]]] = {
 }  # fmt: skip
 
 
-def scheduled(name: str) -> Schedule:
-    source, steps = CASES[name]
-    return apply_plan(source, steps)
-
-
 @pytest.mark.drawn(3)
 @pytest.mark.parametrize("name", drawn(CASES, 2))
 def test_cores_compute_what_the_program_says(name: str) -> None:
@@ -116,41 +116,6 @@ def test_cores_compute_what_the_program_says(name: str) -> None:
     check_nest(nest)
     sizes = [dict.fromkeys(source.params, size["n"]) for size in SIZES]
     assert check_translation(source, nest, sizes) == ()
-
-
-def test_arrays_bound_boxes_where_loops_do_not() -> None:
-    rows, vector, target = scheduled("whole rows").boxes
-    assert (rows.extents, rows.is_array_wide) == ((1, 13), True)
-    assert (vector.extents, vector.is_array_wide) == ((13,), True)
-    assert (target.extents, target.is_array_wide) == ((3,), False)
-
-
-def test_all_accesses_go_to_boxes() -> None:
-    nest = lower_schedule(scheduled("whole product"))
-    copies = [s for s in statements(nest.body) if isinstance(s, Copy)]
-    assert [(c.target, c.source) for c in copies] == [
-        ("C_box", "C"), ("A_box", "A"), ("B_box", "B"), ("C", "C_box"),
-    ]  # fmt: skip
-    assert not any(copy.is_async for copy in copies)
-
-
-def test_two_boxes_come_ahead() -> None:
-    nest = lower_schedule(scheduled("two boxes at a time"))
-    copies = [s for s in statements(nest.body) if isinstance(s, Copy) and s.is_async]
-    # The first ones of all, the next ones, and the first ones of the next turn.
-    assert [copy.source for copy in copies] == ["A", "B", "A", "B", "A", "B"]
-    assert sum(isinstance(s, Wait) for s in statements(nest.body)) == 1
-
-
-def test_old_values_are_read_where_they_are_needed() -> None:
-    read = {name: scheduled(name).boxes[0].is_brought_in for name in CASES}
-    assert read["a triangle that is read first"]
-    # The box of a tile on the diagonal is put back whole.
-    assert read["a triangle that is not read"]
-    assert read["every second element"]
-    init = square(For("i", 0, "n", Do("y[i]", "B[i, i]")), arrays="By")
-    plan = (StripMine("i", 4), MapToMesh("i_t", "mesh", 2, 2), StageBox("y", "i_t", (), 1))
-    assert not apply_plan(init, plan).boxes[0].is_brought_in
 
 
 REFUSED: dict[str, tuple[Program, tuple[Step, ...], str]] = {

@@ -20,20 +20,13 @@ from loopwright.ir.text import schedule_text, stmt_text
 from loopwright.ir.time_stencil import TimeStencil
 from loopwright.lower.passes import lower_schedule
 from loopwright.lower.tiles.stream_time_tiles import stream_time_tiles
-from loopwright.machines.load_mesh import load_mesh
-from loopwright.planner.mesh_plans.mesh import mesh_planner, scratchpad_room
-from loopwright.planner.mesh_plans.mesh_stencils import stencil_prices
-from loopwright.transform.mesh_mapping import MapToMesh
-from loopwright.transform.plan import apply_plan, candidates, initial_schedule
+from loopwright.transform.plan import apply_plan, initial_schedule
 from loopwright.transform.schedule_legality import reordered
 from loopwright.transform.stream_time import StreamTime, streamed_order
 from loopwright.validate import check_translation
-from mesh.dma_bytes import dma_bytes
 from mesh.streamed_programs import GAUSS_SEIDEL, PLANE, SPACE, nest_of
 from mesh.test_time_tiles import ONE_SIDED, source, stencil
 from programs import Do, For, program
-
-MACHINES = {name: load_mesh(name) for name in ("sw26010", "sw26010pro")}
 
 
 def stream_of(wanted: Program) -> tuple[TimeStencil, PlaneStream]:
@@ -102,22 +95,6 @@ def test_random_stencils(wanted: Program, steps: int, planes: int, width: int) -
 # -- the order ------------------------------------------------------------------------------------
 
 
-def test_delays_and_windows() -> None:
-    _, heat = stream_of(source("heat-3d"))
-    assert (heat.rate, heat.delays) == (2, (1, 2))
-    assert [heat.window(name, 3) for name in "AB"] == [8, 7]
-    assert heat.grid("B").edges == ((1, 1), (1, 1))
-    _, wide = stream_of(SPACE["wide"])
-    assert (wide.rate, wide.delays) == (4, (2, 4))
-    assert wide.window("A", 1) == 6
-    _, copied = stream_of(SPACE["cube"])
-    assert (copied.rate, copied.delays, copied.window("B", 1)) == (2, (1, 2), 2)
-    _, upwind = stream_of(PLANE["upwind"])
-    assert (upwind.rate, upwind.window("B", 1)) == (2, 3)
-    _, alone = stream_of(PLANE["in_place"])
-    assert (alone.rate, alone.delays, alone.window("A", 4)) == (0, (0,), 2)
-
-
 def test_the_order_of_a_stream() -> None:
     schedule = apply_plan(source("heat-3d"), [StreamTime(2, (8, 8, 8), 2, 2)])
     lines = [line.strip() for line in schedule_text(schedule).splitlines()]
@@ -171,34 +148,6 @@ def test_golden() -> None:
 # -- plans ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("machine", drawn(MACHINES, 2))
-def test_planes_of_a_stencil_in_space_stream(machine: str) -> None:
-    plan, schedule = mesh_planner(source("heat-3d"), MACHINES[machine])
-    assert [step.kind for step in plan.steps] == ["stream_time"]
-    nest = lower_schedule(schedule)
-    n = 70
-    more, less = (dma_bytes(nest, {"n": n, "tsteps": steps}) for steps in (12, 4))
-    sweeps = 8 * 2 * 2 * n**3 * 8  # both arrays, one read and one written, no borders
-    assert 1.9 * (more - less) < sweeps
-
-
-@pytest.mark.parametrize("name", ["heat-3d", "jacobi-2d"])
-def test_the_least_price_is_taken(name: str) -> None:
-    machine = MACHINES["sw26010"]
-    prices = stencil_prices(source(name), machine, (8, 8), scratchpad_room(machine))
-    streamed, *others = prices
-    assert streamed[1] is not None
-    assert streamed[1].stream is not None
-    assert len(others) == 2
-    assert all(streamed[0] < cycles for cycles, _ in others)
-
-
-def test_in_one_dimension_nothing_streams() -> None:
-    machine = MACHINES["sw26010"]
-    prices = stencil_prices(source("jacobi-1d"), machine, (8, 8), scratchpad_room(machine))
-    assert [tiles is not None and tiles.stream is None for _, tiles in prices] == [True, False]
-
-
 # -- refusals -------------------------------------------------------------------------------------
 
 # Only the last B counts: it needs one column more of A, and that A no more of the one before it.
@@ -237,13 +186,6 @@ def test_refused(wanted: Program, told: str) -> None:
     assert str(caught.value) == f"{step}: {told}"
 
 
-def test_refused_dimensions_and_marks() -> None:
-    with pytest.raises(IllegalStep, match="the grids have 2 dimensions"):
-        apply_plan(PLANE["upwind"], [StreamTime(2, (4, 4, 4), 2, 2)])
-    with pytest.raises(IllegalStep, match="the loops are mapped already"):
-        apply_plan(PLANE["in_place"], [MapToMesh("i", "mesh", 2, 2), StreamTime(2, (4, 4), 2, 2)])
-
-
 @pytest.mark.parametrize(
     ("values", "told"),
     [
@@ -256,10 +198,3 @@ def test_numbers(values: tuple[int, tuple[int, ...], int, int], told: str) -> No
     with pytest.raises(UsageError) as caught:
         StreamTime(*values)
     assert told in str(caught.value)
-
-
-def test_candidates() -> None:
-    offered = [s for s in candidates(initial_schedule(PLANE["upwind"])) if s.kind == "stream_time"]
-    assert offered == [StreamTime(2, (9, 4), 2, 2)]
-    assert not list(StreamTime.candidates(initial_schedule(GAUSS_SEIDEL)))
-    assert not list(StreamTime.candidates(initial_schedule(ONE_SIDED)))

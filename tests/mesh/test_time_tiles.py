@@ -11,7 +11,6 @@ import pytest
 
 from drawn import drawn
 from kernels.corpus import KERNELS, SYMBOLIC, write_source
-from loopwright.analysis.find_time_stencil import find_time_stencil
 from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.frontends.c import read_c
 from loopwright.frontends.extract import program_of
@@ -19,17 +18,11 @@ from loopwright.ir.check import check_nest
 from loopwright.ir.program import Program
 from loopwright.ir.text import stmt_text
 from loopwright.lower.passes import lower_schedule
-from loopwright.machines.load_mesh import load_mesh
-from loopwright.planner.mesh_plans.mesh import scratchpad_room
-from loopwright.planner.mesh_plans.mesh_stencils import stencil_prices
-from loopwright.transform.mesh_mapping import MapToMesh
-from loopwright.transform.plan import apply_plan, candidates, initial_schedule
+from loopwright.transform.plan import apply_plan
 from loopwright.transform.time_tiles import TileTime
 from loopwright.validate import check_translation
-from mesh.dma_bytes import dma_bytes
 from programs import Do, For, program
 
-MACHINE = load_mesh("sw26010")
 SIZES = {"jacobi-2d": (5, 4), "jacobi-1d": (7,), "heat-3d": (4, 5, 4), "fdtd-2d": (4, 5)}
 
 
@@ -85,15 +78,6 @@ def test_borders_coefficients_and_lines(sizes: tuple[int, ...]) -> None:
     assert check_translation(ONE_SIDED, nest, known) == ()
 
 
-def test_what_a_stencil_is_made_of() -> None:
-    found = find_time_stencil(ONE_SIDED)
-    assert not isinstance(found, str)
-    assert (found.carried, found.made, found.fixed, found.lines) == (("A",), ("B",), ("c",), ("p",))
-    growth = dict(found.boxes)
-    assert (growth["A"].low, growth["A"].high) == (((0, 2),), ((0, 0),))
-    assert (growth["c"].low, growth["c"].high) == (((-2, 2),), ((1, 0),))
-
-
 def test_golden() -> None:
     half = program(
         "half", {"A": "inout float64 [n]"},
@@ -120,22 +104,6 @@ def test_golden() -> None:
         """)
 
 
-def test_a_stencil_in_the_plane_moves_a_quarter_of_what_sweeps_do() -> None:
-    nest = lower_schedule(apply_plan(source("jacobi-2d"), [TileTime(4, (32, 64), 8, 8)]))
-    n = 1300
-    # Some is moved once, for the first and for the last step.
-    more, less = (dma_bytes(nest, {"n": n, "tsteps": steps}) for steps in (24, 8))
-    sweeps = 16 * 2 * 2 * n * n * 8  # both arrays, one read and one written, no borders
-    assert 4 * (more - less) < sweeps
-
-
-def test_tiles_are_left_where_they_do_not_pay() -> None:
-    """In space the borders of a tile that fits into 64 KiB are larger than the tile."""
-    room = scratchpad_room(MACHINE)
-    prices = stencil_prices(source("heat-3d"), MACHINE, (8, 8), room)
-    assert [None if t is None else t.stream is None for _, t in prices] == [False, None, True]
-
-
 @pytest.mark.parametrize(
     ("wanted", "told"),
     [
@@ -159,13 +127,6 @@ def test_refused(wanted: Program, told: str) -> None:
     assert str(caught.value) == f"{step}: {told}"
 
 
-def test_refused_dimensions_and_marks() -> None:
-    with pytest.raises(IllegalStep, match="the grids have 1 dimensions"):
-        apply_plan(ONE_SIDED, [TileTime(2, (4, 4), 2, 2)])
-    with pytest.raises(IllegalStep, match="the loops are mapped already"):
-        apply_plan(ONE_SIDED, [MapToMesh("i", "mesh", 2, 2), TileTime(2, (4,), 2, 2)])
-
-
 @pytest.mark.parametrize(
     ("values", "told"),
     [
@@ -178,9 +139,3 @@ def test_numbers(values: tuple[int, tuple[int, ...], int, int], told: str) -> No
     with pytest.raises(UsageError) as caught:
         TileTime(*values)
     assert told in str(caught.value)
-
-
-def test_candidates() -> None:
-    offered = [s for s in candidates(initial_schedule(ONE_SIDED)) if s.kind == TileTime.kind]
-    assert offered == [TileTime(2, (5,), 2, 2)]
-    assert not list(TileTime.candidates(initial_schedule(stencil("B[i - 1]"))))

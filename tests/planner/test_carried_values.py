@@ -52,27 +52,6 @@ def test_integers_are_added_in_any_order() -> None:
     assert cycles("s[0] = s[0] + b[i][j];", "int") == 0.0
 
 
-def test_operations_by_kind() -> None:
-    (program,) = lw.parse_c("""
-void f(double a[64], double b[64], signed char x[64], signed char y[64], int s[1]) {
-#pragma scop
-  for (int i = 0; i < 64; i++) a[i] = a[i] + 2.0 * b[i];
-  for (int i = 0; i < 64; i++) a[i] = 1.0 / b[i];
-  for (int i = 0; i < 64; i++) a[i] = exp(b[i]);
-  for (int i = 0; i < 64; i++) a[i] = erf(b[i]);
-  for (int i = 0; i < 64; i++) s[0] += (int)x[i] * (int)y[i];
-#pragma endscop
-}
-""")
-    fused, division, lines, call, dot = (operations(s, N1) for s in program.statements)
-    assert (fused.plain, fused.divisions, fused.calls) == (0.5, 0.0, 0.0)
-    assert division.vector_divisions > division.divisions > 0.0
-    assert call.calls > 20.0 > lines.calls > 5.0  # in vectors by lines of our own
-    assert dot.bits == 8
-    assert dot.plain < 1.0
-    assert latency(program.statements[0], {"b"}, N1) > latency(program.statements[0], {"a"}, N1)
-
-
 def test_extremes_that_pass_over_nan_cost_more_where_no_instruction_does_it() -> None:
     (program,) = lw.parse_c("""
 void f(int n, double a[n], double b[n]) {

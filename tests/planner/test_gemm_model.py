@@ -1,6 +1,5 @@
 """Block sizes of the matrix product: the seed's printed numbers, and the larger register tile."""
 
-import math
 from dataclasses import replace
 
 import pytest
@@ -10,12 +9,7 @@ from hypothesis import strategies as st
 from loopwright.ir.machine import Cache, Processor
 from loopwright.machines import load_machine, machine_names
 from loopwright.planner.contraction_plans.gemm_model import (
-    GemmBlocks,
-    MicroTile,
     TileRule,
-    block_columns,
-    block_depth,
-    block_rows,
     gemm_blocks,
     largest_tile,
     printed_tile,
@@ -96,73 +90,6 @@ def test_register_shares_the_seed_prints(
     assert 100 * used / registers == pytest.approx(percent, abs=0.01)
 
 
-def test_register_count_of_kaby_lake_is_misprinted() -> None:
-    """The seed prints (8*6 + 8)/4 = 12 registers; it is 14, and 14 of 16 are the printed 87.5%."""
-    tile = printed_tile(processor(4, 6, 2))
-    assert (tile.m_r * tile.n_r + tile.n_r) / 4 == 14
-    assert 14 / 16 == 0.875
-
-
-def test_register_share_of_power8_is_misprinted() -> None:
-    """The seed prints 48.43% for POWER8 in double; its formula gives 28 of 64, that is 43.75%.
-
-    48.43% is 31 of 64, (M_r*N_r + N_r + M_r)/N_VEC: there alone a column of A is counted too.
-    """
-    tile = printed_tile(processor(2, 12, 2, 64))
-    assert (tile.m_r, tile.n_r) == (6, 8)
-    assert (tile.m_r * tile.n_r + tile.n_r) / 2 / 64 == 0.4375
-    assert (tile.m_r * tile.n_r + tile.n_r + tile.m_r) / 2 / 64 == pytest.approx(0.4843, abs=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        # K_c = C_Ar*N_L1*C_L1/(M_r*8) with C_Ar = floor((W_L1 - 1)/(1 + N_r/M_r)), by hand
-        ("sandy-bridge-i7-3820", (4, 8, 2 * 4096 // 32, 96)),
-        ("kaby-lake-i7-7700", (4, 8, 256, 96)),
-        ("xeon-phi-7210", (6, 16, 4096 // 48, 1349)),
-        ("power8", (4, 6, 2 * 8192 // 32, 96)),
-        ("x-gene1", (3, 4, 3 * 4096 // 24, 48)),
-        ("xeon-e5-2630-v4", (5, 8, 2 * 4096 // 40, 120)),
-    ],
-)
-def test_printed_blocks_of_the_platforms(name: str, expected: tuple[int, int, int, int]) -> None:
-    found = gemm_blocks(load_machine(name), "add", "mul", "float64", rule=TileRule.PRINTED)
-    assert (found.m_r, found.n_r, found.k_c, found.m_c) == expected
-
-
-def test_panels_of_the_printed_rule_fit_l1() -> None:
-    """[1.3]: A_r fills whole lines of every set; [1.6]: A_r, B_r and a line of C fit the ways."""
-    tile = MicroTile(4, 8)
-    k_c = block_depth(tile, L1, 8)
-    lines_a = tile.m_r * k_c * 8 / L1.way_bytes
-    lines_b = tile.n_r * k_c * 8 / L1.way_bytes
-    assert lines_a == 2
-    assert lines_b == tile.n_r / tile.m_r * lines_a
-    assert lines_a + math.ceil(lines_b) <= L1.ways - 1
-
-
-def test_few_ways_share_lines() -> None:
-    """K10 has two ways: the printed floor((2 - 1)/(1 + N_r/M_r)) is 0, no K_c at all."""
-    l1 = Cache(1, 64 << 10, 2, 64)
-    assert block_depth(MicroTile(4, 4), l1, 8) == (64 << 10) // 2 // 2 // (4 * 8)
-    assert block_depth(MicroTile(4, 4), Cache(1, 8 << 10, 1, 64), 8) == (8 << 10) // 2 // (4 * 8)
-
-
-def test_rows_and_columns() -> None:
-    assert block_rows(256, L2, 8) == 6 * (256 << 10) // (256 * 8 * 8)
-    assert block_rows(256, Cache(2, 1 << 20, 2, 64), 8) == (1 << 19) // (256 * 8)
-    assert block_columns(256, 8, 4 << 20, 8) == (4 << 20) // (256 * 8 * 8) * 8
-    assert block_columns(256, 8, 1, 8) == 8, "one register tile at least"
-
-
-def test_columns_without_a_third_cache() -> None:
-    """The seed's implementation: 256 register tiles where B_c has no cache of its own."""
-    assert gemm_blocks(load_machine("core-e5450"), "add", "mul", "float64").n_c == 256 * 4
-    given = gemm_blocks(load_machine("core-e5450"), "add", "mul", "float64", b_bytes=1 << 20)
-    assert given.n_c == (1 << 20) // (given.k_c * 8 * given.n_r) * given.n_r
-
-
 # The tiles of hand-written kernels for these machines, as everybody's libraries have them.
 @pytest.mark.parametrize(
     ("name", "dtype", "tile"),
@@ -182,21 +109,6 @@ def test_largest_tiles(name: str, dtype: str, tile: tuple[int, int]) -> None:
     found = gemm_blocks(machine, "add", "mul", dtype)
     assert (found.m_r, found.n_r) == tile
     assert found.m_c % found.m_r == 0
-
-
-def test_unfused_step_keeps_registers_for_products() -> None:
-    fused = processor(4, 4, 2)
-    unfused = replace(fused, fused=False)
-    tile = MicroTile(6, 8)
-    assert tile_registers(tile, fused) == 12 + 2 + 1
-    assert tile_registers(tile, unfused) == 12 + 2 + 1 + 3
-    assert tile_registers(tile, replace(fused, by_element=True)) == 12 + 2 + 2
-
-
-def test_all_blocks_of_neoverse_n1() -> None:
-    assert gemm_blocks(load_machine("neoverse-n1"), "add", "mul", "float32") == GemmBlocks(
-        m_r=8, n_r=12, k_c=682, m_c=288, n_c=6144, registers=29
-    )
 
 
 @given(

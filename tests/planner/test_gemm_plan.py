@@ -11,7 +11,6 @@ from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.kernel_variant import Algebra, Initial, Packing
 from loopwright.ir.loops import Prefetch
 from loopwright.ir.visit import statements
-from loopwright.lower.contraction_nests.launch import launch
 from loopwright.lower.contraction_nests.macro_kernel import lower_product
 from loopwright.machines.load import load_machine
 from loopwright.planner.contraction_plans import gemm_plan
@@ -35,20 +34,6 @@ def chosen(sizes: dict[str, int], left: str, right: str, out: str) -> Choice:
     j = tuple(dims[c] for c in sizes if c in right and c in out)
     p = tuple(dims[c] for c in sizes if c not in out)
     return choose(ContractionShape((), i, j, p), SUMS, load_machine("neoverse-n1"), 1, reassoc=True)
-
-
-def test_lines_that_hold_several_panels_are_visited_for_few_steps() -> None:
-    """Neighbours of left lie along i, those of right along p."""
-    sizes = {"a": 15, "b": 15, "p": 301, "c": 97}
-    choice = chosen(sizes, "pab", "cp", "bca")
-    first, second = ("right", "left") if choice.variant.swapped else ("left", "right")
-    sides = {first: "l", second: "r"}
-    values = launch(choice.variant, choice.blocks, choice.shape).values
-    visits = {sides[name]: values[f"{name}_v"] for name in sides}
-    packings = {sides[name]: getattr(choice.variant, f"{name}_packing") for name in sides}
-    assert packings["l"] is Packing.GATHER
-    assert visits["l"] < 64
-    assert visits["r"] == values["kc"]
 
 
 @pytest.mark.parametrize(("rows", "packing"), [(61, Packing.GATHER), (761, Packing.WALK_P)])

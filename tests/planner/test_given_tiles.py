@@ -42,16 +42,6 @@ def test_a_statement_that_cannot_be_tiled_leaves_the_others_their_tiles() -> Non
     assert "would reverse flow" in reason
 
 
-def test_nothing_is_distributed_where_a_nest_has_tiles() -> None:
-    body = SQUARE + "{ A[i][j] = 0; for (int k = 0; k < n; k++) A[i][j] += B[i][k] * B[k][j]; }"
-    assert tiled(body, 4, 8, 16)[0] == ["tile(loops=('i', 'j'), sizes=(4, 8))"]
-
-
-def test_each_nest_by_itself() -> None:
-    steps, _ = tiled(SQUARE + "A[i][j] = A[i - 1][j + 1];\n" + SQUARE + "B[i][j] = 2;", 4, 8)
-    assert steps == ["tile(loops=('i_1', 'j_1'), sizes=(4, 8))"]
-
-
 @pytest.mark.parametrize(
     ("body", "told"),
     [

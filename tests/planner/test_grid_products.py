@@ -52,11 +52,6 @@ def tile(choice: GridChoice) -> tuple[int, int]:
     return variant.rows, variant.columns
 
 
-def test_large_products_take_large_tiles() -> None:
-    assert tile(chosen(product(4096, 4096, 4096))) == (128, 256)
-    assert tile(chosen(product(4096, 4096, 4096), "float64")) == (64, 128)
-
-
 def test_operators_of_several_instructions_take_smaller_tiles() -> None:
     found = choose_grid(product(4096, 4096, 4096), algebra("int32", "min", "add_top"), MACHINE)
     assert found.kernel.variant.thread_rows * found.kernel.variant.thread_columns <= 64
@@ -82,17 +77,6 @@ def test_tiles_of_the_matrix_unit_of_one_wave() -> None:
     assert choice.kernel.variant.by_tiles
 
 
-def test_loads_that_come_a_tile_ahead() -> None:
-    """Those of small tiles, and those of operands along different loops of the reduction."""
-    assert chosen(product(256, 256, 256)).kernel.variant.is_early
-    assert not chosen(product(1024, 1024, 1024)).kernel.variant.is_early
-    p = (Dim(32, 1, 1024, 0), Dim(32, 32, 1, 0))
-    i, j = Dim(1024, 1024, 0, 1024), Dim(1024, 0, 32768, 1)
-    choice = chosen(ContractionShape((), (i,), (j,), p))
-    assert max(choice.kernel.variant.left_apart, choice.kernel.variant.right_apart) == 4
-    assert choice.kernel.variant.is_early
-
-
 def test_plans_that_do_not_fit_other_tensors() -> None:
     c, b = Dim(32, 0, 32, 1), Dim(32, 0, 1, 32)
     shape = ContractionShape((), (Dim(1024, 1024, 0, 1024),), (c, b), (Dim(1024, 1, 1024, 0),))
@@ -107,11 +91,6 @@ def test_plans_that_do_not_fit_other_tensors() -> None:
     odd = replace(tables, p=(p[0], replace(p[1], extent=36)))
     with pytest.raises(UsageError, match="tiles of 32 steps of the reduction are not alike"):
         given_grid_choice(grid_plan_of(chosen(tables)), odd, algebra("float32"), MACHINE, aligned)
-
-
-def test_few_rows_or_columns_take_narrow_tiles() -> None:
-    assert tile(chosen(product(1 << 18, 8, 64)))[1] <= 16
-    assert tile(chosen(product(64, 64, 64, batch=1000))) <= (64, 64)
 
 
 def test_long_reductions_are_split() -> None:
@@ -155,15 +134,6 @@ def test_matrix_and_vector_go_by_elements() -> None:
     assert isinstance(second.kernel.variant, ElementsVariant)
     assert second.kernel.variant.lanes == 1
     assert second.parts > 1
-
-
-def test_wide_offsets() -> None:
-    shape = product(1 << 16, 1 << 16, 64)
-    i = (Dim(1 << 8, 1 << 14, 0, 1 << 24), Dim(1 << 8, 64, 0, 1 << 17))
-    variant = chosen(ContractionShape((), i, shape.j, shape.p)).kernel.variant
-    assert isinstance(variant, GridVariant)
-    assert variant.is_wide
-    assert "i" not in variant.strided
 
 
 @pytest.mark.parametrize("steps", [64, 1 << 12])
@@ -231,11 +201,6 @@ def test_chosen_kernel_keeps_to_registers(
     arch: str, kind: tuple[str, str, str], tmp_path: Path
 ) -> None:
     keeps_to_registers(product(4096, 4096, 4096), arch, kind, tmp_path)
-
-
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no nvcc")
-def test_kernel_of_long_reductions_keeps_to_registers(tmp_path: Path) -> None:
-    keeps_to_registers(product(32, 32, 1 << 18), "sm_90", KINDS[0], tmp_path)
 
 
 def keeps_to_registers(

@@ -15,7 +15,7 @@ from gpu.shim.cuda_shim import has_compiler, run_program
 from loopwright import cli
 from loopwright.backends.c_text.c_dialect import CUDA
 from loopwright.backends.device_text.device_module import emit_kernels
-from loopwright.diagnostics import IllegalStep, UsageError
+from loopwright.diagnostics import UsageError
 from loopwright.ir.device import DeviceProgram
 from loopwright.ir.grid_kernel import GridKernel
 from loopwright.lower.grid_nests.grid_product import lower_grid_product
@@ -25,11 +25,9 @@ from loopwright.planner.grid_plans.gpu import gpu_planner
 from loopwright.planner.grid_plans.grid_products import choose_grid
 from loopwright.transform.blocked_closure import MapClosure
 from loopwright.transform.map_contraction import MapContraction
-from loopwright.transform.plan import Plan, apply_plan
+from loopwright.transform.plan import Plan
 from loopwright.transform.register_limits import CapRegisters, KeepInMemory
-from loopwright.transform.register_promotion import PromoteToRegisters
 from planner.test_grid_products import algebra, product
-from programs import matmul
 
 PATHS = b"""void paths(int n, float a[n][n]) {
 #pragma scop
@@ -105,13 +103,6 @@ def test_everything_but_registers_stays() -> None:
     assert "__shared__ volatile float closure_panel[64][64];" in off_text
 
 
-def test_promotion_is_off() -> None:
-    """Of a sum in the order of the source; threads that join have sums of their own."""
-    for choice in (True, False):
-        plan = kernels("sweep", reassoc=False, privatize=choice)[2]
-        assert any(isinstance(step, PromoteToRegisters) for step in plan) == choice
-
-
 def test_reports_tell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     told = compiled("paths", privatize=False, registers=80).explain()
     assert "privatisation is off: no element is kept in registers over a loop" in told
@@ -130,13 +121,6 @@ def test_reports_tell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
 def test_plans_go_around() -> None:
     _, text, plan = kernels("product", registers=64, privatize=False)
     assert kernels("product", plan=Plan.loads(plan.dumps()))[1] == text
-
-
-def test_steps_need_free_registers() -> None:
-    with pytest.raises(IllegalStep, match="elements of 'S0' are in registers in loop 'k'"):
-        apply_plan(matmul(), [PromoteToRegisters("S0", "k"), KeepInMemory()])
-    with pytest.raises(IllegalStep, match="elements are kept in memory"):
-        apply_plan(matmul(), [KeepInMemory(), PromoteToRegisters("S0", "k")])
 
 
 @pytest.mark.parametrize(
@@ -188,19 +172,6 @@ def test_tiles_keep_to_the_cap() -> None:
     assert tile_of("product", 255) == (8, 8)
     assert tile_of("product", 100) == (4, 4)
     assert tile_of("product", 32) is None
-
-
-CAPS = (("product", 64), ("product", 128), ("paths", 96), ("paths", 64), ("sweep", 80))
-
-
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no nvcc")
-@pytest.mark.drawn(9)
-@pytest.mark.parametrize(("name", "cap"), CAPS)
-def test_compilers_keep_to_the_cap(name: str, cap: int, tmp_path: Path) -> None:
-    """Without spilling much: the tiles were made for it."""
-    found = registers_of(kernels(name, registers=cap)[1], tmp_path)
-    assert max(used for used, _ in found) <= cap
-    assert max(spilled for _, spilled in found) <= 32
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no nvcc")

@@ -11,7 +11,6 @@ from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.kernel_variant import Algebra, Broadcast, Initial, KernelVariant, Packing
 from loopwright.machines.load import load_machine
 from loopwright.planner.contraction_plans.analytical import choose
-from loopwright.planner.contraction_plans.contraction_cost import choice_cycles
 from loopwright.planner.contraction_plans.thin_products import TileLimits, thin_tiles
 
 F32 = DTYPES["float32"]
@@ -41,23 +40,6 @@ def test_left_of_few_columns_is_not_packed(m: int, k: int, machine: str) -> None
     assert variant.columns >= 7 > variant.columns - variant.lanes
 
 
-def test_right_of_few_rows_is_read_in_place_ahead_of_use() -> None:
-    variant = variant_of(4, 354, 1024)
-    assert (variant.rows, variant.right_packing) == (4, Packing.DIRECT)
-    assert variant.ahead > 0
-
-
-def test_sums_that_begin_at_out_are_not_written_twice() -> None:
-    """354 columns are not made of whole vectors, so the last tile would have to be shifted."""
-    assert variant_of(4, 354, 1024, Initial.OUT).right_packing is not Packing.DIRECT
-
-
-def test_threads_that_share_columns_do_not_write_those_of_others() -> None:
-    variant = variant_of(4, 713, 1024, threads=2)
-    assert variant.parallel == "j"
-    assert variant.right_packing is not Packing.DIRECT
-
-
 def test_products_that_are_not_thin_are_left_alone() -> None:
     variant = variant_of(700, 700, 700)
     assert (variant.rows, variant.vectors) == (8, 3)
@@ -75,20 +57,6 @@ def test_tiles_fit_the_registers_and_share_evenly() -> None:
 def test_lanes_of_a_packed_column_are_whole_vectors() -> None:
     limits = TileLimits(4, 32, Broadcast.LANE, False, False, True)
     assert {rows for rows, _, _ in thin_tiles(13, 400, 8, 12, limits)} == {16, 8}
-
-
-def test_half_a_tile_at_the_edge_costs_less_than_a_whole_one() -> None:
-    sums = Algebra("add", "mul", 0.0, F32, F32, F32, F32, Initial.ZERO, False)
-    machine = load_machine("neoverse-n1")
-
-    def cycles(m: int) -> float:
-        shape = ContractionShape(
-            (), (Dim(m, 512, 0, 480),), (Dim(480, 0, 1, 1),), (Dim(512, 1, 480, 0),)
-        )
-        return choice_cycles(choose(shape, sums, machine, 1, reassoc=True), machine)
-
-    assert cycles(200) < cycles(204) < cycles(205)
-    assert cycles(204) - cycles(200) < 0.8 * (cycles(208) - cycles(200))
 
 
 @pytest.mark.drawn(8)

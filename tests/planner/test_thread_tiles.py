@@ -31,19 +31,6 @@ def test_points_share_loads(body: str, factors: list[int]) -> None:
     assert unrolled(body) == factors
 
 
-def test_three_loops() -> None:
-    source = b"""void f(int n, float A[n][n][n], float B[n][n][n]) {
-#pragma scop
-for (int i = 1; i < n - 1; i++) for (int j = 0; j < n; j++) for (int k = 0; k < n; k++)
-  B[i][j][k] = A[i - 1][j][k] + A[i][j][k] + A[i + 1][j][k];
-#pragma endscop
-}
-"""
-    (program,) = lw.parse_c(source)
-    told = str(lw.compile(program, "cuda", machine="sm_90").explain())
-    assert "factor=2)" in told
-
-
 def test_explain_tells() -> None:
     body = LOOPS + "B[i][j] = A[i - 1][j] + A[i][j] + A[i + 1][j];"
     (program,) = lw.parse_c((HEAD + body + TAIL).encode())

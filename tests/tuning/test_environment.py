@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 
 from loopwright.diagnostics import UsageError
-from loopwright.ir.dtypes import FLOAT32
-from loopwright.ir.loops import Mark
 from loopwright.machines import load_machine
 from loopwright.tuning.actions import ACTIONS, LOOPTUNE_ACTIONS, act
 from loopwright.tuning.environment import (
@@ -26,7 +24,7 @@ from loopwright.tuning.loop_tree_text import parse_tree, tree_text
 from loopwright.tuning.quick_kernel import compile_tree
 from loopwright.tuning.tensor_nests import contraction_tree_of, matmul_tree
 from loopwright.tuning.tree_construction import constructed_tree
-from loopwright.tuning.tree_evaluator import RememberedTimes, TreeClock, example_arrays
+from loopwright.tuning.tree_evaluator import RememberedTimes, TreeClock
 from loopwright.tuning.tree_observation import (
     GLOBAL_NUMBERS,
     LOOP_NUMBERS,
@@ -68,51 +66,6 @@ def general() -> GeneralRules:
 # -- the paper's ----------------------------------------------------------------------------------
 
 
-def test_rewards_are_changes_of_the_rate_over_the_peak(faithful: LoopTuneRules) -> None:
-    rewards = walked(faithful, "split_4 down swap_down")
-    trees = [TREE, act(TREE, "split_4")]
-    trees.append(act(act(trees[1], "down"), "swap_down"))
-    rates = [TREE.operations / seconds(tree) / 4e10 for tree in trees]
-    assert rewards == pytest.approx([rates[1] - rates[0], 0, rates[2] - rates[1]])
-
-
-def test_what_is_not_possible_does_nothing(faithful: LoopTuneRules) -> None:
-    env = TuningEnvironment(faithful, [TREE], MACHINE)
-    first, info = env.reset()
-    assert not info["action_mask"][LOOPTUNE_ACTIONS.index("up")]
-    seen, reward, over, cut, _ = env.step(LOOPTUNE_ACTIONS.index("up"))
-    assert (reward, over, cut) == (0, False, False)
-    assert np.array_equal(first, seen)
-    assert env.episode.tree == TREE
-    assert env.episode.steps == 1
-
-
-def test_ten_actions_make_an_episode(faithful: LoopTuneRules) -> None:
-    env = TuningEnvironment(faithful, [TREE], MACHINE)
-    env.reset()
-    ends = [env.step(LOOPTUNE_ACTIONS.index("up"))[2:4] for _ in range(10)]
-    assert ends == [(False, False)] * 9 + [(False, True)]
-
-
-def test_moves_to_and_fro_are_the_stop(faithful: LoopTuneRules) -> None:
-    env = TuningEnvironment(faithful, [TREE], MACHINE)
-    env.reset()
-    assert env.step(LOOPTUNE_ACTIONS.index("down"))[2] is False
-    assert env.step(LOOPTUNE_ACTIONS.index("up"))[2] is True
-    env.reset()
-    for word in ("swap_down", "swap_up", "down", "down"):
-        assert env.step(LOOPTUNE_ACTIONS.index(word))[2] is False
-
-
-def test_at_most_ten_loops(faithful: LoopTuneRules) -> None:
-    env = TuningEnvironment(faithful, [matmul_tree(256, 256, 256)], MACHINE)
-    env.reset()
-    for word in ("split_4", "split_4", "split_4", "down", "down", "split_4", "down", "split_4"):
-        env.step(LOOPTUNE_ACTIONS.index(word))
-    assert env.episode.tree.count == 10
-    assert not any(env.mask()[4:])
-
-
 def test_the_innermost_loop_of_the_original_code() -> None:
     rules = LoopTuneRules(seconds, 4e10, Strides.SHARES, multiple=8)
     env = TuningEnvironment(rules, [TREE], MACHINE)
@@ -142,24 +95,6 @@ def test_the_papers_observation() -> None:
 # -- the general ones -----------------------------------------------------------------------------
 
 
-def test_returns_are_log_speed_ups(general: GeneralRules) -> None:
-    rewards = walked(general, "split_4 down swap_down down split_16 swap_up undo stop")
-    tree = TREE
-    for word in ("split_4", "down", "swap_down", "down", "split_16"):
-        tree = act(tree, word)
-    assert sum(rewards) == pytest.approx(log2(seconds(TREE) / seconds(tree)))
-
-
-def test_the_best_tree_on_the_way_is_kept(general: GeneralRules) -> None:
-    env = TuningEnvironment(general, [TREE], MACHINE)
-    env.reset()
-    for word in ("down", "swap_down", "split_16"):
-        env.step(ACTIONS.index(word))
-    times = env.episode.seconds, env.episode.best_seconds
-    assert times[0] > times[1] == seconds(TREE)
-    assert env.episode.best == TREE
-
-
 def test_phases_are_masked(general: GeneralRules) -> None:
     episode = general.begin(TREE)
 
@@ -180,10 +115,6 @@ def test_phases_are_masked(general: GeneralRules) -> None:
     assert several.mask(episode)[ACTIONS.index("parallel")]
     free = GeneralRules(seconds, MACHINE, phases=False)
     assert free.mask(free.begin(act(TREE, "pack_a")))[ACTIONS.index("split_4")]
-
-
-def test_a_masked_action_costs_and_does_nothing(general: GeneralRules) -> None:
-    assert walked(general, "up") == [-1.0]
 
 
 def test_masks_agree_with_what_happens(general: GeneralRules) -> None:
@@ -217,15 +148,6 @@ def test_the_general_observation_tells_states_apart(general: GeneralRules) -> No
     numbers = tree_observation(tree, MACHINE)
     assert np.isfinite(numbers).all()
     assert np.abs(numbers).max() < 4
-
-
-def test_observations_of_every_kind_of_nest(general: GeneralRules) -> None:
-    random = Random(1)
-    for kind in "mcbepvtosi":
-        tree = drawn_case(random, kinds=kind).tree
-        seen = general.observe(general.begin(tree))
-        assert seen.shape == (OBSERVED,)
-        assert np.isfinite(seen).all()
 
 
 # -- starts ---------------------------------------------------------------------------------------
@@ -333,27 +255,11 @@ def test_each_tree_is_measured_once_whatever_the_cursor() -> None:
     assert (first.asked, second.asked, len(times)) == (1, 1, 2)
 
 
-def test_trees_are_measured() -> None:
-    clock = TreeClock(MACHINE, seconds=0.001)
-    tree = matmul_tree(16, 16, 16)
-    assert 0 < clock(tree) < inf
-    assert clock.failures == 0
-    arrays = example_arrays(tree)
-    assert set(arrays) == {"A", "B", "out"}
-    assert arrays["A"].dtype == FLOAT32.numpy
-
-
 def test_times_that_are_no_numbers_are_for_ever() -> None:
     """A clock that stands still gives 0 seconds."""
     clock = TreeClock(MACHINE, clock=lambda: 0.0, seconds=0.0)
     assert clock(matmul_tree(8, 8, 8)) == inf
     assert clock.failures == 1
-
-
-def test_marks_are_part_of_what_is_measured() -> None:
-    clock = RememberedTimes(lambda tree: float(tree.nests[0].loops[0].mark is Mark.PARALLEL))
-    assert clock(TREE) == 0
-    assert clock(act(TREE, "parallel")) == 1
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -16,16 +16,13 @@ from loopwright import options
 from loopwright.calls.einsum import einsum_task
 from loopwright.ir.kernel_variant import Broadcast, Packing
 from loopwright.ir.machine import Machine
-from loopwright.ir.schedule_tree import bands, nodes_of
 from loopwright.machines.load import load_machine
 from loopwright.planner.contraction_plans.contraction_cost import choice_cycles
-from loopwright.planner.contraction_plans.given_choice import given_choice, plan_of
-from loopwright.planner.cost.loop_steps import loop_steps
+from loopwright.planner.contraction_plans.given_choice import given_choice
 from loopwright.planner.cost.schedule_cost import schedule_seconds
 from loopwright.transform.interchange import Interchange
-from loopwright.transform.loop_marks import Parallel, Simd
+from loopwright.transform.loop_marks import Simd
 from loopwright.transform.plan import Plan, apply_plan
-from loopwright.transform.tiling import Tile
 from loopwright.tuning.candidate_worker import Limits
 from loopwright.tuning.evaluators import (
     in_promising_order,
@@ -70,19 +67,6 @@ def test_tiles_packing_and_blocks_of_a_product_count() -> None:
     assert cycles(PRODUCT, plan, blocks=(mc, 16, kc)) > base, "left is packed again and again"
 
 
-def test_a_product_is_near_its_arithmetic_and_never_below() -> None:
-    for n in (64, 128, 256, 512):
-        task = contraction("ik,kj->ij", (n, n), (n, n))
-        least = n**3 / (4 * 2)
-        assert least < cycles(task, task.construction()) < 1.5 * least
-
-
-def test_threads_share_blocks() -> None:
-    one, two = (contraction("ik,kj->ij", (512, 512), (512, 512), threads=t) for t in (1, 2))
-    ratio = two.predict(two.construction()) / one.predict(one.construction())
-    assert 0.5 < ratio < 0.65
-
-
 @pytest.mark.parametrize(
     ("text", "shapes"),
     [
@@ -110,13 +94,6 @@ def test_a_plan_that_does_not_fit_has_no_prediction() -> None:
 
 
 @lw.jit
-def transposed(x: Any, y: Any) -> None:
-    for i in range(x.shape[0]):
-        for j in range(x.shape[1]):
-            y[j, i] = x[i, j]
-
-
-@lw.jit
 def smoothed(x: Any, y: Any) -> None:
     for i in range(1, x.shape[0] - 1):
         for j in range(x.shape[1]):
@@ -134,13 +111,6 @@ def seconds(task: ProgramTask, *steps: Any, machine: Machine = N1, threads: int 
     return schedule_seconds(schedule, machine, task.params, threads)
 
 
-def test_loops_over_tiles_cover_many_points() -> None:
-    schedule = apply_plan(loops(smoothed, 500).made(), Plan((Tile(("i", "j"), (32, 16)),)))
-    found = [next(iter(loop_steps(band).values())) for band in bands(nodes_of(schedule))]
-    assert [step.positions for step in found] == [(0,), (1,), (0,), (1,)]
-    assert [step.size for step in found] == [32, 16, 1, 1]
-
-
 def test_vectors_pay_and_columns_cost() -> None:
     task = loops(smoothed, 1000)
     plain, vectors = seconds(task), seconds(task, Simd("j"))
@@ -148,20 +118,6 @@ def test_vectors_pay_and_columns_cost() -> None:
     assert vectors < plain < down
     # The least: two arrays of 8 MB come and go at what the machine reads from its last cache.
     assert 0.5e-3 < vectors < 5e-3
-
-
-def test_tiles_pay_for_a_transposition_beyond_the_caches() -> None:
-    task = loops(transposed, 1000)
-    assert seconds(task, Tile(("i", "j"), (32, 32))) < seconds(task)
-    small = loops(transposed, 40)
-    assert seconds(small, Tile(("i", "j"), (4, 4))) > seconds(small)
-
-
-def test_threads_share_a_parallel_loop() -> None:
-    task = loops(smoothed, 1000)
-    one = seconds(task, Parallel("i"))
-    two = seconds(task, Parallel("i"), threads=2)
-    assert 0.49 * one < two < 0.6 * one
 
 
 def test_schedules_are_predicted_as_their_plans_are() -> None:
@@ -225,9 +181,3 @@ def test_plans_are_measured_in_a_child_process() -> None:
     with measuring(task, Limits(start=600, build=600, run=600, sample=0.05)) as measured:
         assert 0 < measured(task.construction()) < math.inf
         assert measured(Plan(())) == math.inf, "refused"
-
-
-def test_plans_of_choices_are_predicted_alike() -> None:
-    given = PRODUCT.shape, PRODUCT.algebra, PRODUCT.machine, PRODUCT.threads
-    choice = given_choice(PRODUCT.construction(), *given, reassoc=True)
-    assert PRODUCT.predict(plan_of(choice)) == pytest.approx(choice_cycles(choice, N1) / 2.5e9)

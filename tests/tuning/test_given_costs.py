@@ -61,16 +61,6 @@ def test_other_machines_are_priced_by_the_cost_that_is_given() -> None:
         assert policy.cost(machine)(TREES[0]) == pytest.approx(factor * closed, rel=1e-5)
 
 
-def test_what_is_learned_depends_on_the_cost_that_is_given() -> None:
-    shares = []
-    for costs in ((), (doubling("sapphirerapids"),)):
-        training = Training(LOOPTUNE, N1, SMALL, others=[WIDE], costs=costs)
-        training.run()
-        shares.append(training.best_share)
-    # Of two machines one is twice as slow: the geometric mean falls by the root of two.
-    assert shares[0] / shares[1] == pytest.approx(2**0.5, rel=0.02)
-
-
 def test_costs_of_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     network = Training(LOOPTUNE, N1, SMALL).run().network
     file, out = tmp_path / "other.npz", tmp_path / "new.npz"

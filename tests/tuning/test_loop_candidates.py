@@ -9,23 +9,9 @@ import numpy as np
 
 import loopwright as lw
 from loopwright.transform.contract import Contract
-from loopwright.transform.plan import Plan, apply_plan
-from loopwright.transform.skew import Skew
+from loopwright.transform.plan import Plan
 from loopwright.transform.unroll_and_jam import UnrollAndJam
 from loopwright.tuning.tasks import ProgramTask
-
-PASSES = b"""
-void passes(int t, int n, double a[4000000], double b[4000000]) {
-#pragma scop
-  for (int k = 0; k < t; k++) {
-    for (int i = 1; i < 3999999; i++)
-      b[i] = a[i - 1] + a[i] + a[i + 1];
-    for (int i = 1; i < 3999999; i++)
-      a[i] = b[i - 1] + b[i] + b[i + 1];
-  }
-#pragma endscop
-}
-"""
 
 
 @lw.jit(threads=1)
@@ -79,21 +65,3 @@ def test_contractions_get_other_kernels_before_they_lose_them() -> None:
     assert len(kernels) == len(plans), "each has its contraction"
     assert any(kernel != own for kernel in kernels)
     checked(task, plans[:3])
-
-
-def test_passes_over_elements_beyond_the_caches_roll_in_waves() -> None:
-    compiled = lw.compile(PASSES, threads=1)
-    program = lw.parse_c(PASSES)[0]
-    (plan,) = [lw.compile(program, threads=1).plan]
-    first = plan.steps[0]
-    assert isinstance(first, Skew)
-    assert first.width >= 1024
-    assert first.slope == 2
-    a, b = np.random.default_rng(0).random(4_000_000), np.zeros(4_000_000)
-    expected, other = a.copy(), b.copy()
-    for _ in range(3):
-        other[1:-1] = expected[:-2] + expected[1:-1] + expected[2:]
-        expected[1:-1] = other[:-2] + other[1:-1] + other[2:]
-    compiled(3, 4, a, b)
-    assert np.array_equal(a, expected)
-    assert apply_plan(program, plan)

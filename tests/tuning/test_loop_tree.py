@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.ir.check import check_nest
-from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.interpret import interpret_nest
 from loopwright.ir.loops import Mark
 from loopwright.tuning.actions import ACTIONS, Session, act, mask, refusal
@@ -19,10 +18,8 @@ from loopwright.tuning.loop_tree import LoopTree, TreeLoop
 from loopwright.tuning.loop_tree_text import parse_tree, tree_text
 from loopwright.tuning.lower_tree import lower_tree
 from loopwright.tuning.tensor_nests import (
-    contraction_tree_of,
     convolution_tree,
     matmul_tree,
-    pooling_tree,
 )
 from tuning.trees import arrays_of, drawn_case, wandered
 
@@ -79,19 +76,6 @@ def test_merge_goes_to_the_loop_outside() -> None:
     assert merged.cursor == 0
 
 
-def test_cursor_follows_its_loop() -> None:
-    tree = act(matmul_tree(4, 5, 6), "swap_down")
-    assert (tree.cursor, tree.loop.dim) == (1, "m")
-    assert act(tree, "swap_up") == matmul_tree(4, 5, 6)
-
-
-def test_same_dimension_keeps_its_order() -> None:
-    tree = act(matmul_tree(8, 8, 8), "split_4")
-    assert refusal(tree, "swap_down") == "loops of one dimension, m, keep their order"
-    with pytest.raises(IllegalStep, match="swap_down: loops of one dimension"):
-        act(tree, "swap_down")
-
-
 def test_float_sums_keep_their_order_unless_declared() -> None:
     tree = done(convolution_tree((3, 5, 5), (2, 3), reassoc=False), "down down")
     assert tree.loop.dim == "c"
@@ -103,21 +87,6 @@ def test_float_sums_keep_their_order_unless_declared() -> None:
     assert refusal(tree, "accumulate_4") == "the order of the accumulation is given"
     freed = done(convolution_tree((3, 5, 5), (2, 3), reassoc=True), "down down")
     assert refusal(freed, "swap_down") is None
-
-
-def test_exact_operators_need_no_declaration() -> None:
-    tree = done(pooling_tree((2, 8, 8), 3, 1), "down down down")
-    assert (tree.loop.dim, tree.reassoc) == ("p", False)
-    assert refusal(tree, "swap_down") is None
-
-
-def test_one_sum_loop_keeps_its_order_by_itself() -> None:
-    """Loops of k alone are in order wherever they stand, also split and apart."""
-    tree = done(matmul_tree(6, 8, 12, reassoc=False), "down split_4 down swap_down up up swap_up")
-    assert [x.dim for x in tree.nests[0].loops] == ["k", "m", "n", "k"]
-    assert refusal(done(tree, "down down down"), "vectorize") == (
-        "its iterations depend on each other in a given order"
-    )
 
 
 def test_refusals_of_marks() -> None:
@@ -203,9 +172,3 @@ def test_masks_agree_with_what_can_be_done() -> None:
             else:
                 with pytest.raises(IllegalStep):
                     act(tree, word)
-
-
-def test_operations_are_counted() -> None:
-    assert matmul_tree(4, 5, 6).operations == 2 * 4 * 5 * 6
-    sizes = {"i": 3, "j": 4}
-    assert contraction_tree_of("ij->i", sizes, DTYPES["float64"]).operations == 12

@@ -20,29 +20,26 @@ from loopwright.calls.einsum import einsum_task
 from loopwright.cli.train_policy import text_plot
 from loopwright.diagnostics import UsageError
 from loopwright.machines import load_machine
-from loopwright.tuning.actions import LOOPTUNE_ACTIONS, act
-from loopwright.tuning.actors import ActorJob, collect, graph_of, greedy_shares, n_step, price_by
+from loopwright.tuning.actions import LOOPTUNE_ACTIONS
+from loopwright.tuning.actors import price_by
 from loopwright.tuning.dqn import Learner, LearnerSettings
 from loopwright.tuning.environment import after_random_actions
 from loopwright.tuning.learned_cost import CostSamples, LearnedCost
 from loopwright.tuning.loop_tree import LoopTree
-from loopwright.tuning.network import Adam, gradients, new_network, outputs
+from loopwright.tuning.network import gradients, new_network, outputs
 from loopwright.tuning.policy import MOST_BYTES, Policy, dump_policy, load_policy, read_policy
 from loopwright.tuning.policy_files import SHIPPED, shipped_policy
 from loopwright.tuning.policy_inputs import INPUTS, policy_inputs
 from loopwright.tuning.policy_plan import policy_plan, task_tree
 from loopwright.tuning.policy_space import SPACES, space_named
-from loopwright.tuning.replay import Replay, SumTree, Transitions
-from loopwright.tuning.state_graph import StateGraph, StateNode
+from loopwright.tuning.replay import Transitions
 from loopwright.tuning.tensor_nests import matmul_tree
 from loopwright.tuning.training import Training, TrainingProgress, TrainingSettings
 from loopwright.tuning.training_trees import looptune_shapes, mixed_trees
 from loopwright.tuning.tree_construction import constructed_tree
 from loopwright.tuning.tree_cost import predict_seconds
-from loopwright.tuning.tree_evaluator import code_key
-from loopwright.tuning.tree_facts import bound_seconds
 from loopwright.tuning.tree_features import TREE_COLUMNS, tree_row
-from loopwright.tuning.tree_observation import LOOP_NUMBERS, OBSERVED
+from loopwright.tuning.tree_observation import OBSERVED
 
 MACHINE = load_machine("neoverse-n1")
 LOOPTUNE = SPACES["looptune"]
@@ -69,25 +66,6 @@ def test_gradients_are_those_of_differences() -> None:
             assert change / 1e-6 == pytest.approx(found[at][place], abs=1e-4)
 
 
-def test_adam_fits_a_line() -> None:
-    network, adam = random_network(1, 16, 1), Adam(1e-2)
-    inputs = np.linspace(-1, 1, 32, dtype=np.float32)[:, None]
-    for _ in range(300):
-        error = outputs(network, inputs) - 2 * inputs
-        network = adam.step(network, gradients(network, inputs, error / 32))
-    assert np.abs(outputs(network, inputs) - 2 * inputs).max() < 0.1
-
-
-def test_places_are_drawn_in_proportion() -> None:
-    tree = SumTree(6)
-    tree.change(np.arange(6), np.array([1.0, 0.0, 2.0, 3.0, 0.0, 4.0]))
-    drawn = tree.draw((np.arange(1000) + 0.5) / 1000)
-    assert np.bincount(drawn, minlength=6).tolist() == [100, 0, 200, 300, 0, 400]
-    tree.change(np.array([5, 0]), np.array([0.0, 5.0]))
-    assert tree.total == 10
-    assert set(tree.draw(np.array([0.0, 0.999999, 1.0]))) == {0, 3}
-
-
 def rows(returns: list[float]) -> Transitions:
     count = len(returns)
     return Transitions(
@@ -98,64 +76,6 @@ def rows(returns: list[float]) -> Transitions:
         np.ones((count, 3), bool),
         np.zeros(count, np.float32),
     )
-
-
-def test_replay_keeps_the_latest_and_prefers_errors() -> None:
-    replay = Replay(4, 2, 3, alpha=1.0)
-    replay.add(rows([1, 2, 3]))
-    replay.add(rows([4, 5]))
-    random = np.random.default_rng(0)
-    places, drawn, weights = replay.draw(64, 1.0, random)
-    assert set(drawn.floors) == {2, 3, 4, 5}
-    assert weights == pytest.approx(1)
-    replay.tell(np.array([0, 1, 2, 3]), np.array([0.1, 0.1, 0.1, 10.0], np.float32))
-    places, drawn, weights = replay.draw(1000, 1.0, random)
-    assert 950 < (places == 3).sum() < 990
-    assert weights[places == 3].max() < 0.02 < weights[places != 3].min()
-
-
-def test_alpha_0_draws_all_alike() -> None:
-    replay = Replay(4, 2, 3, alpha=0.0)
-    replay.add(rows([1, 2, 3, 4]))
-    replay.tell(np.array([0, 1, 2, 3]), np.array([0, 0, 0, 9], np.float32))
-    places, _, _ = replay.draw(400, 1.0, np.random.default_rng(0))
-    assert np.bincount(places).tolist() == [100] * 4
-
-
-def test_what_an_episode_reached_is_what_its_actions_are_worth_at_least() -> None:
-    """Shares -3, -1, -2, -4 after four actions; the price of an action is 0.5."""
-    tree = LOOPTUNE.trees()[0]
-    graph = graph_of(LOOPTUNE, MACHINE, None)
-    words = ["down", "split_4", "down", "up"]
-    actions = [LOOPTUNE_ACTIONS.index(word) for word in words]
-    path = [StateNode(tree, node.root, node.seen, node.allowed) for node in [graph.node(tree, 0)]]
-    for action in actions:
-        after = graph.follow(graph.node(path[-1].tree, 0), action)
-        path.append(StateNode(after.tree, after.root, after.seen, after.allowed))
-    for node, share in zip(path, (-5, -3, -1, -2, -4), strict=True):
-        node.share = float(share)
-    found = n_step(path, actions, 10, 3, 0.5)
-    assert found.floors.tolist() == [-2, -1.5, -2.5, -4.5]
-    assert found.prices.tolist() == [1.5, np.inf, np.inf, np.inf]
-    assert found.actions.tolist() == actions
-    assert np.array_equal(found.after[0], found.seen[3])
-    assert np.array_equal(found.masks[0], path[3].allowed)
-    assert found.seen[:, -7].tolist() == pytest.approx([1, 0.9, 0.8, 0.7], abs=1e-3)
-    assert found.seen[:, -3].tolist() == [0, 1, 1, 1]
-
-
-def test_the_rows_around_the_cursor_are_seen_again() -> None:
-    seen = np.arange(2 * OBSERVED, dtype=np.float32).reshape(2, OBSERVED)
-    table = seen[:, : 16 * LOOP_NUMBERS].reshape(2, 16, LOOP_NUMBERS)
-    table[:, :, 0] = 0
-    table[0, 0, 0] = table[1, 7, 0] = 1
-    found = policy_inputs(seen)
-    assert found.shape == (2, INPUTS)
-    assert np.array_equal(found[:, :OBSERVED], seen)
-    around = found[:, OBSERVED:].reshape(2, 5, LOOP_NUMBERS)
-    assert not around[0, :2].any()
-    assert np.array_equal(around[0, 2:], table[0, :3])
-    assert np.array_equal(around[1], table[1, 5:10])
 
 
 @pytest.mark.drawn(3)
@@ -185,21 +105,6 @@ def test_the_learner_finds_the_values_of_a_chain(alpha: float, double: bool) -> 
     values = outputs(learner.steady, policy_inputs(seen.astype(np.float32)))
     assert values[:, 1] == pytest.approx(-1 - 0.1 * np.arange(4, -1, -1), abs=0.06)
     assert values[:, 0] == pytest.approx(-3, abs=0.06)
-
-
-def test_values_are_bounded_by_the_peak_and_impossible_actions_are_left_out() -> None:
-    """A network that promises three octaves above the peak, more so of what is not possible."""
-    learner = Learner(3, LearnerSettings(hidden=(4,), warm=1), seed=0)
-    high = tuple(np.zeros_like(x) for x in learner.network)
-    high[-1][:] = 3, 9, -2
-    learner.restart(high)
-    given = rows([-5, -5, -0.5])
-    seen = np.ones((3, OBSERVED), np.float16)
-    masks = np.array([[True, False, True], [False, False, True], [True, True, True]])
-    found = learner._targets(
-        replace(given, seen=seen, after=seen, masks=masks, prices=np.full(3, 1, np.float32))
-    )
-    assert found.tolist() == [-1, -3, -0.5]
 
 
 # -- what measurements teach ----------------------------------------------------------------------
@@ -237,66 +142,6 @@ def test_the_correction_learns_what_the_closed_form_leaves() -> None:
 # -- actors ---------------------------------------------------------------------------------------
 
 
-def job(seed: int = 0, **given: Any) -> ActorJob:
-    network = random_network(INPUTS, 8, len(LOOPTUNE_ACTIONS))
-    return replace(
-        ActorJob("looptune", MACHINE, network, None, seed, 4, (0, 2), exploration=0.5), **given
-    )
-
-
-def test_a_job_gives_the_same_wherever_it_runs() -> None:
-    here = collect(job(3))
-    with ThreadPoolExecutor(1) as pool:
-        there = pool.submit(collect, job(3)).result()
-    assert np.array_equal(here.transitions.seen, there.transitions.seen)
-    assert here.gains == there.gains
-    assert len(here.transitions) == 4 * 10
-    assert np.array_equal(np.isinf(here.transitions.prices), np.tile(np.arange(10) >= 7, 4))
-    assert not np.array_equal(here.transitions.actions, collect(job(4)).transitions.actions)
-
-
-def test_guides_are_followed_and_found() -> None:
-    words = ["split_4", "down", "swap_down", "down", "split_16", "swap_up", "swap_up"]
-    guide = tuple(LOOPTUNE_ACTIONS.index(word) for word in words)
-    found = collect(job(1, guides=((0, guide),), episodes=16, exploration=1.0))
-    tree, share, actions = max(found.guides, key=lambda each: each[1])
-    assert tree in (0, 1)
-    assert -1.7 < share < 0
-    assert len(actions) <= 10
-    assert max(found.gains) > 0.2
-
-
-def test_a_price_is_asked_once_for_the_same_loops() -> None:
-    asked: list[LoopTree] = []
-
-    def price(trees: Any) -> list[float]:
-        asked.extend(trees)
-        return [float("nan") if tree.count > 5 else 1.0 for tree in trees]
-
-    graph = StateGraph(LOOPTUNE, MACHINE, price)
-    first = graph.node(TREE, 0)
-    below = graph.follow(first, LOOPTUNE_ACTIONS.index("down"))
-    split = graph.follow(first, LOOPTUNE_ACTIONS.index("split_4"))
-    assert graph.follow(first, LOOPTUNE_ACTIONS.index("down")) is below
-    assert graph.follow(below, LOOPTUNE_ACTIONS.index("up")) is first
-    graph.price([first, below, split])
-    graph.price([first, below, split])
-    assert asked == [first.tree, split.tree]
-    assert first.share == below.share < 0
-    assert split.share == -20
-
-
-def test_greedy_shares_are_those_of_the_policy() -> None:
-    network = random_network(INPUTS, 16, len(LOOPTUNE_ACTIONS), seed=3)
-    policy = Policy(LOOPTUNE, network)
-    for number, share in enumerate(
-        greedy_shares(graph_of(LOOPTUNE, MACHINE, None), network, [0, 1])
-    ):
-        tree = LOOPTUNE.trees()[number]
-        best = predict_seconds(policy.tree(tree, MACHINE), MACHINE)
-        assert bound_seconds(tree, MACHINE) / best == pytest.approx(2**share)
-
-
 # -- policies -------------------------------------------------------------------------------------
 
 
@@ -309,20 +154,6 @@ def test_paths_are_legal_and_end(name: str) -> None:
         assert path[0] == space.start(TREE, MACHINE)
         assert len(path) == len(set(path)) <= space.steps + 1
         assert all(tree.count <= space.most_loops for tree in path)
-
-
-def test_candidates_are_ranked_by_the_model_and_differ_in_code() -> None:
-    policy = Policy(LOOPTUNE, random_network(INPUTS, 16, len(LOOPTUNE_ACTIONS)))
-    found = policy.candidates(TREE, MACHINE, 5)
-    times = [predict_seconds(tree, MACHINE) for tree in found]
-    assert times == sorted(times)
-    assert len({code_key(tree, MACHINE) for tree in found}) == 5
-    for state in policy.ranked(TREE, MACHINE):
-        tree = TREE
-        for word in state.path:
-            tree = act(tree, word)
-        assert tree == state.tree
-        assert len(state.path) <= LOOPTUNE.steps
 
 
 def test_the_split_is_the_one_that_is_told() -> None:
@@ -443,25 +274,6 @@ def few(monkeypatch: pytest.MonkeyPatch) -> Few:
     return Few(monkeypatch)
 
 
-def test_a_seed_decides_what_is_learned() -> None:
-    first, second, other = (
-        dump_policy(Training(LOOPTUNE, MACHINE, SMALL, seed=seed).run()) for seed in (1, 1, 2)
-    )
-    assert first == second != other
-
-
-def test_progress_is_told_and_the_record_tells_all() -> None:
-    told: list[TrainingProgress] = []
-    training = Training(LOOPTUNE, MACHINE, SMALL, report=told.append)
-    training.run()
-    assert [p.rounds for p in told] == [1, 2, 3, 4]
-    assert told[-1].share == 1
-    record = json.loads(json.dumps(training.record()))
-    assert record["rounds"] == 4
-    assert record["settings"]["learner"]["alpha"] == 0.6
-    assert 0 < record["best"] < 1
-
-
 def test_measured_trees_correct_the_cost(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[LoopTree] = []
 
@@ -573,18 +385,6 @@ def test_tasks_without_trees_keep_their_construction() -> None:
     task = einsum_task("ik,kj->ij", a, a, threads=1)
     assert task_tree(task) is None
     assert policy_plan(task, policy_of("stop")) == task.construction()
-
-
-@pytest.mark.parametrize(
-    ("text", "loops"),
-    [("ik,kj->ij", "mkn"), ("ki,jk->ij", "mkn"), ("bik,bkj->bij", "bmkn"), ("ik,kj->ji", "nkm")],
-)
-def test_layouts_of_trees_are_those_of_the_arrays(text: str, loops: str) -> None:
-    sizes = {"b": 3, "i": 8, "j": 12, "k": 5}
-    operands = [np.ones([sizes[c] for c in term]) for term in text.partition("->")[0].split(",")]
-    tree = task_tree(einsum_task(text, *operands, threads=1))
-    assert tree is not None
-    assert "".join(loop.dim for loop in tree.nests[0].loops) == loops
 
 
 def test_tune_by_the_policy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 from itertools import count
@@ -12,9 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 from benchmarks.tuning import policy_bars as policy_bars_module
-from benchmarks.tuning.measured_costs import joined_samples, measure, ranked
-from benchmarks.tuning.policy_bars import bars, judged, tree_of
-from benchmarks.tuning.policy_bars import main as policy_bars
+from benchmarks.tuning.measured_costs import joined_samples, measure
+from benchmarks.tuning.policy_bars import judged, tree_of
 
 import loopwright as lw
 from loopwright import options
@@ -22,7 +20,6 @@ from loopwright.cli import main
 from loopwright.machines import load_machine
 from loopwright.tuning.actions import act
 from loopwright.tuning.loop_tree import LoopTree
-from loopwright.tuning.loop_tree_text import tree_text
 from loopwright.tuning.network import new_network
 from loopwright.tuning.policy import Policy, dump_policy
 from loopwright.tuning.policy_inputs import INPUTS
@@ -68,45 +65,6 @@ def test_what_is_found_is_the_best_that_was_measured(space: str) -> None:
         tree = act(tree, word)
     assert tree.at(0) == found.tree.at(0)
     assert len(found.path) <= SPACES[space].steps
-
-
-def test_neighbours_find_what_the_model_ranks_low() -> None:
-    """By the clock, trees are the faster the more loops they have, which no model says."""
-    policy = random_policy(2)
-    few = SearchRun(lambda tree: 1 / tree.count, Budget(measurements=9))
-    many = SearchRun(lambda tree: 1 / tree.count, Budget(measurements=80))
-    first = policy_search(few, TREE, policy, MACHINE)
-    second = policy_search(many, TREE, policy, MACHINE)
-    assert second.tree.count > first.tree.count
-    assert second.tree.count <= 10
-
-
-def test_trees_without_a_time_are_passed_over() -> None:
-    calls = 0
-
-    def evaluate(tree: LoopTree) -> float:
-        nonlocal calls
-        calls += 1
-        if calls % 3 == 0:
-            return float("nan")
-        if calls % 7 == 0:
-            raise RuntimeError("lost")
-        return by_model(tree)
-
-    run = SearchRun(evaluate, Budget(measurements=40))
-    found = policy_search(run, TREE, random_policy(), MACHINE)
-    assert found.failures >= 40 // 3
-    assert np.isfinite(found.seconds)
-    gone = SearchRun(lambda tree: float("inf"), Budget(measurements=40))
-    nothing = policy_search(gone, TREE, random_policy(), MACHINE)
-    assert nothing.seconds == float("inf")
-    assert nothing.tree == TREE
-
-
-def test_a_small_space_ends() -> None:
-    tree = matmul_tree(2, 3, 2)
-    found = policy_search(SearchRun(by_model, Budget()), tree, random_policy(), MACHINE)
-    assert found.ended_by == "space"
 
 
 # -- calls ----------------------------------------------------------------------------------------
@@ -160,21 +118,6 @@ def test_a_training_that_has_ended_is_not_begun_anew(
 # -- bars -----------------------------------------------------------------------------------------
 
 
-def test_bars_count_shapes() -> None:
-    times = [
-        {"naive": 4.0, "random 60 s": 1.0, "greedy1 1 s": 1.5, "p0": 1.01, "p0 0.6 s": 1.0},
-        {"naive": 4.0, "random 60 s": 1.0, "greedy1 1 s": 1.5, "p0": 2.0, "p0 0.6 s": 1.0},
-    ]
-    spent = {"p0": 0.004, "p0 0.6 s": 0.6, "p0 1 s": 1.0}
-    found = [{"times": each | {"p0 1 s": 1.5}, "spent": spent} for each in times]
-    alone, short, equal = bars(found, ["p0"]).splitlines()
-    assert "within 2% of the best 60 s search on 50% of 2 (0.704 of it, least 0.500)" in alone
-    assert "above the best 1 s search on 50% of 2" in alone
-    assert "4.0 ms, at most 4.0" in alone
-    assert "within 2% of the best 60 s search on 100% of 2" in short
-    assert "above the best 1 s search on 0% of 2" in equal
-
-
 def test_trees_are_judged_by_their_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = count()  # budgets are spent by looking at the clock, not by time
     monkeypatch.setitem(policy_bars_module._BUDGETS, "cpu", lambda: 0.02 * next(ticks))
@@ -192,55 +135,6 @@ def test_trees_are_judged_by_their_paths(tmp_path: Path, monkeypatch: pytest.Mon
     }  # fmt: skip
     assert found["times"]["greedy1 1 s"] == found["times"]["greedy2 1 s"]  # the same code
     assert 0 < found["spent"]["p0"] < 0.6 <= found["spent"]["p0 0.6 s"] + 0.5
-
-
-def test_searches_go_on_where_they_ended(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "rows.jsonl"
-    words = ["search", str(file), "--count", "1", "--seconds", "0.01"]
-    assert (
-        policy_bars(
-            [*words, "--minutes", "0", "--searches", "greedy1", "random"],
-        )
-        == 0
-    )
-    assert file.read_text() == ""  # nothing would be over in time
-    assert capsys.readouterr().out == "2 searches are left\n"
-    assert policy_bars([*words, "--searches", "greedy1"]) == 0
-    (first,) = map(json.loads, file.read_text().splitlines())
-    assert policy_bars([*words, "--searches", "greedy1", "random", "--jobs", "2"]) == 0
-    rows = [json.loads(line) for line in file.read_text().splitlines()]
-    assert rows[0] == first
-    assert [row["who"] for row in rows] == ["greedy1", "random"]
-    tree_of(rows[1]["shape"], rows[1]["path"])  # legal
-
-
-def test_costs_are_ranked_by_judged_trees(tmp_path: Path) -> None:
-    """A policy without a cost ranks by the closed form; times that are its own are all right."""
-    rows: list[dict[str, Any]] = []
-    times = {}
-    base = {"set": "looptune", "shape": "64x96x48", "machine": MACHINE.name}
-    for who, words in (("naive", []), ("beam", ["down", "swap_down"]), ("same", ["split_4"])):
-        tree = TREE
-        for word in words:
-            tree = act(tree, word)
-        rows.append({"kind": "attempt", "who": who, "budget": 0.0, "tree": tree_text(tree), **base})
-        times[who] = by_model(tree)
-    file = tmp_path / "rows.jsonl.gz"
-
-    def told(seconds: dict[str, float]) -> list[str]:
-        judged_row = {"kind": "judged", "times": seconds, **base}
-        lines = "\n".join(map(json.dumps, [*rows, judged_row]))
-        file.write_bytes(gzip.compress(lines.encode()))
-        return ranked(file, random_policy()).splitlines()
-
-    head, *found = told(times)
-    assert head == "neoverse-n1: 2 trees in 1 groups"  # `same` has the code of the naive tree
-    right = "pairwise 1.000, regret 0.0% (worst 0%)"
-    assert found == [f"closed form: {right}", f"learned: {right}"]
-    wrong = told({who: 1 / seconds for who, seconds in times.items()})[1]
-    assert wrong.startswith("closed form: pairwise 0.000, regret ")
 
 
 def test_samples_of_several_processes_are_joined(tmp_path: Path) -> None:

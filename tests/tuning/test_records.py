@@ -5,18 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright import options
 from loopwright.diagnostics import UsageError
-from loopwright.machines.host import host
-from loopwright.runtime.disk_cache import DiskCache
-from loopwright.tuning.records import Key, Log, Record, log_of_user, machine_text
+from loopwright.tuning.records import Key, Log, Record
 
 KEY = Key("ik,kj->ij", "here", (8, 8, 8), 1, "float64")
 
@@ -46,19 +42,6 @@ def test_a_record_comes_back_as_it_was_written(log: Log) -> None:
     assert record().gain == 2.0
 
 
-def test_the_best_is_the_greatest_gain_among_the_confirmed(log: Log) -> None:
-    log.add([record(0.5), record(0.4), record(0.1, faster=False)])
-    assert log.best(KEY) == record(0.4)
-    assert log.best(replace(KEY, threads=2)) is None
-
-
-def test_what_another_process_adds_is_seen(log: Log) -> None:
-    log.add([record(0.5)])
-    assert log.best(KEY) == record(0.5)
-    Log(log.path).add([record(0.25)])
-    assert log.best(KEY) == record(0.25)
-
-
 @pytest.mark.parametrize(
     "line",
     [
@@ -78,15 +61,6 @@ def test_damaged_lines_are_passed_over_and_counted(log: Log, line: str) -> None:
     log.add([record(0.5)])
     with log.path.open("ab") as file:
         file.write(line.encode("utf-8", errors="surrogateescape") + b"\n")
-    log.add([record(0.25)])
-    assert [found.seconds for found in log] == [0.5, 0.25]
-    assert log.damaged == 1
-
-
-def test_a_half_written_line_costs_itself_only(log: Log) -> None:
-    log.add([record(0.5)])
-    with log.path.open("ab") as file:
-        file.write(json.dumps(record().to_json()).encode()[:50])
     log.add([record(0.25)])
     assert [found.seconds for found in log] == [0.5, 0.25]
     assert log.damaged == 1
@@ -124,16 +98,3 @@ def test_records_that_cannot_be_written_are_told(tmp_path: Path) -> None:
     assert not log.add([record()])
     with pytest.raises(UsageError, match="the records cannot be written"):
         log.take(json.dumps(record().to_json()))
-
-
-def test_clearing_the_cache_leaves_the_records(tmp_path: Path) -> None:
-    with options.override(data_dir=str(tmp_path), cache_dir=str(tmp_path)):
-        log_of_user().add([record()])
-        DiskCache(tmp_path).clear()
-        assert log_of_user().best(KEY) == record()
-
-
-def test_a_calibration_does_not_rename_the_machine() -> None:
-    machine = host()
-    assert machine_text(replace(machine, load_latency=99.0)) == machine_text(machine)
-    assert machine_text(replace(machine, vector_bytes=128)) != machine_text(machine)

@@ -101,45 +101,6 @@ def test_wide_searches_find_what_exhaustive_search_finds(
     )
 
 
-def test_beams_rank_by_time() -> None:
-    """The fastest action comes first in the alphabet: LoopTune's beams never took it."""
-
-    def first_letters(tree: LoopTree) -> float:
-        return (
-            1.0 + sum(len(nest.loops) for nest in tree.nests) + (tree.nests[0].loops[0].dim != "k")
-        )
-
-    actions = ("split_4", "split_8", "swap_down", "down")
-    result = found("beam2bfs", first_letters, steps=1, actions=actions)
-    assert result.path == ("swap_down",)
-
-
-def test_a_beam_keeps_its_width() -> None:
-    wide = found("beam4bfs", rugged, steps=5, actions=LOOPTUNE_ACTIONS)
-    narrow = found("beam2bfs", rugged, steps=5, actions=LOOPTUNE_ACTIONS)
-    assert narrow.measurements < wide.measurements <= 1 + 7 + 4 * 4 * 7
-
-
-def test_greedy_stops_where_nothing_is_faster() -> None:
-    result = found("greedy1", lambda tree: 1.0 + tree.count, steps=10)
-    assert result.path == ()
-    assert result.ended_by == "space"
-
-
-@pytest.mark.parametrize("name", SEARCHES)
-def test_measurements_are_kept_within_the_budget(name: str) -> None:
-    asked = []
-
-    def counted(tree: LoopTree) -> float:
-        asked.append(tree)
-        return rugged(tree)
-
-    budget = Budget(measurements=7)
-    result = search_trees(name, START, counted, budget, predict=rugged)
-    assert len(asked) == result.measurements <= 7
-    assert result.ended_by == ("budget" if name != "greedy1" else result.ended_by)
-
-
 @pytest.mark.parametrize("name", SEARCHES)
 def test_the_clock_is_asked_before_every_measurement(name: str) -> None:
     now = [0.0]
@@ -169,31 +130,6 @@ def test_trees_without_a_time_are_passed_over_and_counted(name: str) -> None:
     result = found(name, shaky, actions=LOOPTUNE_ACTIONS, measurements=40)
     assert result.failures > 0
     assert 1.0 <= result.seconds <= 2.0
-
-
-def test_nothing_measured_leaves_the_start() -> None:
-    result = found("beam4bfs", lambda tree: nan)
-    assert (result.tree, result.path, result.seconds) == (START, (), inf)
-    assert found("random", rugged, measurements=0).tree == START
-
-
-@pytest.mark.parametrize("name", SEARCHES)
-def test_searches_repeat_themselves_and_seeds_differ(name: str) -> None:
-    def again(seed: int = 0) -> LoopTree:
-        given = LOOPTUNE_ACTIONS
-        return found(name, rugged, measurements=16, steps=6, actions=given, seed=seed).tree
-
-    assert again() == again()
-    if name in ("random", "evolution"):
-        assert len({again(seed) for seed in range(3)}) > 1
-
-
-def test_known_times_cost_nothing() -> None:
-    times: dict[object, float] = {}
-    first = found("exhaustive", rugged, times=times)
-    second = found("beam4bfs", rugged, times=times, measurements=0)
-    assert second.measurements == 0
-    assert first.seconds <= second.seconds < inf
 
 
 def test_interruption_keeps_the_best() -> None:

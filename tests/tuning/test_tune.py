@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import pickle
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from dataclasses import replace
@@ -19,15 +18,13 @@ from loopwright import options
 from loopwright.calls.einsum import einsum_task, forget_calls
 from loopwright.calls.tune import tune_tasks
 from loopwright.diagnostics import LoopwrightError, UsageError
-from loopwright.ir.text import program_text
 from loopwright.transform.loop_marks import Unroll
 from loopwright.transform.plan import Plan
-from loopwright.tuning.candidate_worker import Lost, Worker, examine
+from loopwright.tuning.candidate_worker import Worker, examine
 from loopwright.tuning.records import Key, Log, Record, log_of_user
 from loopwright.tuning.search import Progress, search
-from loopwright.tuning.tasks import Run
 from loopwright.tuning.time_comparison import compared
-from loopwright.tuning.worker_process import difference, timed_pair
+from loopwright.tuning.worker_process import difference
 from tuning.fake_tasks import LIMITS, HandClock, NamedTask, plan_called
 
 pytestmark = pytest.mark.usefixtures("own_records", "warm_workers")
@@ -71,15 +68,6 @@ def test_a_hanging_candidate_is_ended_at_its_limit(hand_clock: HandClock) -> Non
             os.kill(process, 0)
 
 
-def test_a_child_process_that_hangs_is_ended_by_the_clock_of_the_system() -> None:
-    """A limit that really passes: what does not come at all is late whatever the machine does."""
-    with Worker(NamedTask(("hang",)), plan_called("base")) as worker:
-        worker.start(LIMITS)
-        assert worker.build(plan_called("hang"), LIMITS) == ""
-        with pytest.raises(Lost, match="hung"):
-            worker.time(5, replace(LIMITS, run=0.1))
-
-
 def test_a_search_goes_on_where_the_last_one_ended() -> None:
     first, log = searched("slow")
     assert first.tried == 1
@@ -90,23 +78,6 @@ def test_a_search_goes_on_where_the_last_one_ended() -> None:
     assert last.tried == 0
     assert last.plan == plan_called("fast")
     assert len(list(log)) == 2
-
-
-def test_the_budget_ends_the_search(hand_clock: HandClock) -> None:
-    found, log = searched("hang", "hang_build", "fast", budget=0.5)
-    assert dict(found.states) == {"unfinished": 1}
-    assert found.plan == plan_called("base")
-    assert log.is_empty()
-    assert hand_clock.waits == [0.5]
-
-
-def test_a_budget_is_spent_by_answers(hand_clock: HandClock) -> None:
-    """Of a start, and of two for each candidate: the third has no time left."""
-    hand_clock.per_answer = 1.0
-    found, _ = searched("slow_1", "slow_2", "slow_3", "slow_4", budget=4.5)
-    assert dict(found.states) == {"measured": 2}
-    hand_clock.seconds = 0.0
-    assert searched("slow_1", "slow_2", "slow_3", "slow_4", budget=60.0)[0].tried == 2
 
 
 def test_ctrl_c_keeps_the_best_so_far() -> None:
@@ -165,28 +136,6 @@ def test_faster_means_beyond_the_noise(
     verdict = compared(base, own)
     assert verdict is not None
     assert verdict.is_faster == is_faster
-
-
-def test_runs_alternate_and_stop_early(hand_clock: HandClock) -> None:
-    calls: list[str] = []
-
-    def run(name: str, seconds: float) -> Run:
-        def one() -> None:
-            calls.append(name)
-            hand_clock.seconds += seconds
-
-        return one
-
-    base, own = timed_pair(run("a", 1e-3), run("b", 3e-3), lambda: None, 20, 10.0)
-    assert base == pytest.approx([1e-3] * 2)
-    assert own == pytest.approx([3e-3] * 2)
-    assert "".join(calls) == "ab" + "baab", "one of each that says how long they take"
-    calls.clear()
-    timed_pair(run("a", 1e-3), run("b", 1e-3), lambda: None, 4, 10.0, is_cold=True)
-    assert "".join(calls) == "baabbaab"
-    calls.clear()
-    timed_pair(run("a", 1e-3), run("b", 1e-3), lambda: None, 4, 3e-3, is_cold=True)
-    assert "".join(calls) == "baab", "after the second pair its time is over"
 
 
 def test_a_difference_is_more_than_rounding() -> None:
@@ -262,63 +211,6 @@ def smooth(a: Any, b: Any) -> None:
             b[i, j] = (a[i - 1, j] + a[i + 1, j]) * 0.5
 
 
-def test_loops_take_the_plan_of_a_record_and_explain_it() -> None:
-    a, b = np.random.default_rng(0).random((40, 40)), np.zeros((40, 40))
-    code, task = smooth.task(a, b)
-    assert task is not None
-    log_of_user().add([record_for(task, Plan(()))])
-    code.forget()
-    assert smooth.plan(a, b) == Plan(())
-    smooth(a, b)
-    expected = np.zeros((40, 40))
-    expected[1:-1, 1:-1] = (a[:-2, 1:-1] + a[2:, 1:-1]) * 0.5
-    assert np.array_equal(b, expected)
-    assert smooth.explain(a, b).splitlines()[-1] == (
-        "plan of a tuning record: 2.00 times as fast as the construction (500 ms against 1 s, "
-        "measured in turn, beyond the noise, 2026-11-16)"
-    )
-    illegal = Plan((Unroll("nobody", 2),))
-    log_of_user().add([record_for(task, illegal, 0.1)])
-    code.forget()
-    b[...] = 0
-    smooth(a, b)
-    assert np.array_equal(b, expected)
-    code.forget()
-
-
-def test_contractions_of_functions_explain_their_record() -> None:
-    @lw.jit(threads=1, reassoc=True)
-    def product(a: Any, b: Any, c: Any) -> None:
-        for i in range(a.shape[0]):
-            for j in range(b.shape[1]):
-                for k in range(a.shape[1]):
-                    c[i, j] += a[i, k] * b[k, j]
-
-    a, c = np.ones((32, 32)), np.zeros((32, 32))
-    _, task = product.task(a, a, c)
-    assert task is not None
-    assert "tuning record" not in product.explain(a, a, c)
-    log_of_user().add([record_for(task, next(task.neighbours(task.construction())))])
-    assert "plan of a tuning record: 2.00 times" in product.explain(a, a, c)
-    product(a, a, c)
-    assert np.array_equal(c, a @ a)
-
-
-def test_neighbours_of_loops_are_legal_and_right() -> None:
-    a, b = np.random.default_rng(0).random((20, 20)), np.zeros((20, 20))
-    _, task = smooth.task(a, b)
-    assert task is not None
-    bench = task.bench()
-    bench.build(task.construction())()
-    expected = bench.results()[0].copy()
-    plans = list(task.neighbours(task.construction()))
-    assert len(plans) >= 4
-    for plan in plans[:: max(1, len(plans) // 6)]:
-        bench.restore()
-        bench.build(plan)()
-        assert np.array_equal(bench.results()[0], expected)
-
-
 SOURCE = b"""
 void twice(int n, double a[n], double b[n], double c[n]) {
 #pragma scop
@@ -349,13 +241,6 @@ def test_regions_share_the_budget(monkeypatch: pytest.MonkeyPatch, hand_clock: H
     monkeypatch.setattr("loopwright.calls.tune.search", searched)
     tune_tasks([NamedTask(())] * 4, 8.0)
     assert given == pytest.approx([2.0, 2.5, 3.5, 6.5])
-
-
-def test_programs_travel_to_other_processes() -> None:
-    program = _program()
-    again = pickle.loads(pickle.dumps(program))
-    assert program_text(again) == program_text(program)
-    assert again.statements[0].domain.is_equal(program.statements[0].domain)
 
 
 def test_programs_run_by_their_records() -> None:
@@ -394,26 +279,9 @@ def test_programs_are_tuned_before_their_first_call(monkeypatch: pytest.MonkeyPa
     assert budgets == [2.0]
 
 
-def test_a_child_process_measures_a_program() -> None:
-    a, b = np.random.default_rng(0).random(50), np.zeros(50)
-    task = lw.compile(_program(), threads=1).task(50, a, b)
-    with Worker(task, task.construction()) as worker:
-        assert examine(worker, Plan(()), LIMITS, 1e6).state == "measured"
-    assert not b.any()
-
-
 def _program() -> lw.Program:
     """The first region of SOURCE."""
     return lw.parse_c(SOURCE)[0]
-
-
-def test_a_short_search_from_outside(hand_clock: HandClock) -> None:
-    hand_clock.per_answer = 0.5
-    a = np.random.default_rng(0).random((17, 19)).astype(np.float32)
-    plan = lw.tune("ik,jk->ij", a, a, by="search", budget_ms=4000, threads=1)
-    assert isinstance(plan, Plan)
-    assert plan == lw.einsum_plan("ik,jk->ij", a, a, threads=1)
-    assert np.allclose(lw.einsum("ik,jk->ij", a, a, threads=1, tune="model"), a @ a.T)
 
 
 @pytest.mark.parametrize(

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import errno
-import io
 import json
 import os
 import re
 import signal
 import subprocess
-import sys
-from collections.abc import Callable
-from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -26,11 +22,10 @@ from loopwright.calls.einsum import einsum_task
 from loopwright.calls.tune import tasks_of
 from loopwright.diagnostics import UsageError
 from loopwright.transform.plan import Plan
-from loopwright.tuning import records
 from loopwright.tuning.candidate_worker import Limits, Worker
 from loopwright.tuning.oracle_check import oracle_of
 from loopwright.tuning.recall import plan_digest
-from loopwright.tuning.records import Key, Log, Record, best_of, log_of_user
+from loopwright.tuning.records import Key, Log, Record, log_of_user
 from loopwright.tuning.search import Tuned, search
 from loopwright.tuning.worker_process import difference
 from tuning.fake_tasks import LIMITS, HandClock, NamedTask, plan_called
@@ -47,12 +42,6 @@ def searched(*names: str, log: Log | None = None, budget: float = 1e6, **more: A
 
 
 # -- candidates and workers -----------------------------------------------------------------------
-
-
-def test_a_time_that_is_no_number_is_no_gain() -> None:
-    found = searched("no_time", "slow")
-    assert dict(found.states)["wrong"] >= 1
-    assert found.plan == BASE
 
 
 @pytest.mark.usefixtures("started_workers")
@@ -72,13 +61,6 @@ def test_a_worker_that_is_gone_is_followed_by_another(name: str) -> None:
     found = searched(name, "fast")
     assert dict(found.states) == {"crashed": 1, "measured": 1}
     assert found.plan == FAST
-
-
-def test_a_search_ends_where_no_worker_starts() -> None:
-    task = NamedTask(tuple("abcdefgh"), is_dead=True)
-    found = search(task, log_of_user(), 60.0, limits=LIMITS)
-    assert dict(found.states) == {"lost": 3}
-    assert found.plan == task.construction()
 
 
 @pytest.mark.usefixtures("started_workers")
@@ -111,43 +93,6 @@ def test_ctrl_c_while_a_candidate_hangs_ends_its_process(hand_clock: HandClock) 
 # -- executors ------------------------------------------------------------------------------------
 
 
-class DyingExecutor(Executor):
-    """Takes work, and is lost, or shut down, or never answers."""
-
-    def __init__(self, how: str) -> None:
-        self._how = how
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **named: Any) -> Future[Any]:
-        job: Future[Any] = Future()
-        if self._how == "broken":
-            job.set_exception(BrokenExecutor("a worker has died"))
-        elif self._how == "cancelled":
-            job.cancel()
-            job.set_running_or_notify_cancel()
-        return job
-
-
-@pytest.mark.parametrize("how", ["broken", "cancelled"])
-def test_what_a_dying_executor_leaves_is_measured_here(how: str) -> None:
-    found = searched("slow", "fast", executor=DyingExecutor(how))
-    assert found.plan == FAST
-    assert found.tried == 2
-
-
-def test_an_executor_that_was_shut_down_is_done_without() -> None:
-    with ThreadPoolExecutor(1) as pool:
-        pass
-    assert searched("fast", executor=pool).plan == FAST
-
-
-def test_an_executor_that_never_answers_does_not_hold_the_search(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("loopwright.tuning.search._GRACE", 0.1)
-    found = searched("fast", executor=DyingExecutor("silent"), budget=0.5)
-    assert found.plan == BASE
-
-
 # -- records --------------------------------------------------------------------------------------
 
 
@@ -174,116 +119,7 @@ def test_half_a_record_is_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert log.path.read_bytes() == before
 
 
-def test_a_folder_that_cannot_be_written_costs_the_record_only(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("", encoding="utf-8")
-    found = searched("fast", log=Log(tmp_path / "file" / "tuning.jsonl"))
-    assert found.plan == FAST
-    assert not found.is_recorded
-
-
-@pytest.mark.only_in_all("two searches that start workers; test_records has two writers of one log")
-def test_two_processes_tune_into_one_log(tmp_path: Path) -> None:
-    program = """
-import sys
-from pathlib import Path
-from tuning.fake_tasks import LIMITS, HandClock, NamedTask
-from loopwright.tuning.records import Log
-from loopwright.tuning.search import search
-found = search(NamedTask(("slow", "fast")), Log(Path(sys.argv[1])), 1e6, limits=LIMITS)
-assert found.is_recorded and found.gain > 1.5, found
-"""
-    path = tmp_path / "tuning.jsonl"
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    command = [sys.executable, "-c", program, str(path)]
-    both = [subprocess.Popen(command, env=environment) for _ in range(2)]
-    assert [process.wait() for process in both] == [0, 0]
-    log = Log(path)
-    best = log.best(NamedTask(()).key)
-    assert best is not None
-    assert best.plan == FAST.to_json()
-    assert len(list(log)) == 4
-    assert log.damaged == 0
-
-
-def watched_reads(monkeypatch: pytest.MonkeyPatch) -> tuple[list[bytes], list[int]]:
-    """The lines of records that are parsed from now on, and bytes that are read from files."""
-    parsed: list[bytes] = []
-    read: list[int] = []
-    parse = records._record
-
-    class Watched(io.FileIO):
-        def readinto(self, buffer: Any) -> int | None:
-            found = super().readinto(buffer)
-            read.append(found or 0)
-            return found
-
-    def opened(path: Path, mode: str) -> Any:
-        return io.BufferedReader(Watched(path, mode))
-
-    def counted(line: bytes) -> Record | None:
-        parsed.append(line)
-        return parse(line)
-
-    monkeypatch.setattr(Path, "open", opened)
-    monkeypatch.setattr(records, "_record", counted)
-    return parsed, read
-
-
-def test_of_a_long_log_the_lines_of_a_key_are_found_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """10,000 records: a call parses those of its own key only, and later reads only what is new."""
-    log = Log(tmp_path / "log")
-    line = json.dumps(record(Key("other", "here", (4,), 1, "float64")).to_json())
-    first, second = line.split('"sizes": [4]')
-    with log.path.open("w", encoding="utf-8") as file:
-        file.writelines(f'{first}"sizes": [{n}]{second}\n' for n in range(10_000))
-    key = NamedTask(()).key
-    log.add([record(key)])
-    parsed, read = watched_reads(monkeypatch)
-    assert log.of(key) == (record(key),)
-    assert len(parsed) == 1
-    read.clear()
-    log.add([record(key, seconds=0.25)])
-    assert len(log.of(key)) == 2
-    assert len(parsed) == 3
-    assert sum(read) < 4 * io.DEFAULT_BUFFER_SIZE < log.path.stat().st_size / 10
-    parsed.clear()
-    read.clear()
-    assert log.of(key) is log.of(key)
-    assert parsed == read == []
-
-
-def test_a_log_that_was_written_anew_is_read_anew(tmp_path: Path) -> None:
-    log, key = Log(tmp_path / "log"), NamedTask(()).key
-    log.add([record(key), record(key, seconds=0.25)])
-    assert len(log.of(key)) == 2
-    log.path.write_text("# begun again, by hand" + "\n" * 2000, encoding="utf-8")
-    log.add([record(key)])
-    assert log.of(key) == (record(key),)
-    compact = json.dumps(record(key, seconds=0.125).to_json(), separators=(",", ":"))
-    with log.path.open("a", encoding="utf-8") as file:
-        file.write(compact)  # in other words, and its line does not end
-    assert [found.seconds for found in log.of(key)] == [0.5, 0.125]
-    log.add([record(key, seconds=0.25)])
-    assert sorted(found.seconds for found in log.of(key)) == [0.125, 0.25, 0.5]
-
-
 # -- cold and warm; other constructions -----------------------------------------------------------
-
-
-def test_cold_and_warm_times_are_not_compared() -> None:
-    key = NamedTask(()).key
-    warm, cold = record(key, seconds=0.1), record(key, seconds=0.5, cold=True)
-    assert Record.from_json(cold.to_json()) == cold
-    assert best_of([warm, cold]) == cold
-    assert best_of([cold, warm]) == warm
-    log = log_of_user()
-    log.add([warm])
-    task = NamedTask(("fast",))
-    limits = replace(LIMITS, is_cold=True)
-    assert search(task, log, 60.0, limits=limits).tried == 1, "warm, it was measured already"
-    assert [found.is_cold for found in log.of(key)] == [False, True]
 
 
 def test_cold_is_an_option_of_people(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -328,17 +164,6 @@ def test_records_of_loops_against_another_construction_are_set_aside() -> None:
     assert plan_digest(construction.to_json()) == plan_digest(
         json.loads(json.dumps(construction.to_json()))
     )
-
-
-def test_records_of_contractions_against_another_construction_hide_no_newer_one() -> None:
-    a = np.ones((30, 30))
-    task = einsum_task("ik,kj->ij", a, a, threads=1)
-    other, stale = (p for p, _ in zip(task.neighbours(task.construction()), "ab", strict=False))
-    good = replace(
-        record(task.key), plan=other.to_json(), construction=task.construction().to_json()
-    )
-    log_of_user().add([replace(good, construction=stale.to_json(), seconds=0.01), good])
-    assert lw.einsum_plan("ik,kj->ij", a, a, threads=1) == other
 
 
 # Data of plans in whole lines: of no kind, of another version, no plan, illegal for all tasks here.
@@ -410,21 +235,3 @@ def test_numbers_without_dimensions_reach_the_code_of_the_oracle() -> None:
     found = oracle.found(task.construction())
     assert found is not None
     assert np.array_equal(found[0], oracle.expected[0])
-
-
-def test_loops_are_compared_with_the_interpreter_on_a_corner() -> None:
-    a, b = np.random.default_rng(0).random((300, 200)), np.zeros((300, 200))
-    _, task = halved.task(a, b)
-    assert task is not None
-    oracle = oracle_of(task)
-    assert oracle is not None
-    assert oracle.expected[0].size < 200
-    assert oracle.expected[0].any()
-    for plan in (task.construction(), Plan(())):
-        found = oracle.found(plan)
-        assert found is not None
-        assert np.array_equal(found[0], oracle.expected[0])
-
-
-def test_what_has_no_small_instance_has_no_oracle() -> None:
-    assert oracle_of(NamedTask(())) is None

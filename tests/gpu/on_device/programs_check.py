@@ -16,17 +16,14 @@ import multiprocessing
 import sys
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from gpu.test_families import FOLDER, NAMES
-from kernels.corpus import KERNELS, SYMBOLIC, write_source
+from gpu.test_grid_reductions import SOURCES as REDUCTIONS
+from gpu.test_grid_reductions import planned
+from gpu.test_programs import NAMES, regions
 from loopwright.backends.c_text.c_dialect import CUDA
 from loopwright.backends.device_text.device_module import emit_kernels
-from loopwright.frontends.c import read_c
-from loopwright.frontends.extract import program_of
 from loopwright.ir.device import is_by_value, value_bits
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.memory import Memory
@@ -81,17 +78,12 @@ def references(program: Program) -> list[ReferenceRun]:
     return [run_reference(program, params, seed=seed) for seed, params in enumerate(sizes)]
 
 
-def programs(seeds: int, only: Sequence[str], folder: Path) -> Iterator[tuple[str, Program]]:
-    """Names and programs; the random ones come last."""
-    for number, name in enumerate(NAMES):
+def programs(seeds: int, only: Sequence[str]) -> Iterator[tuple[str, Program]]:
+    """Names and programs, reductions among them; the random ones come last."""
+    for name in (*NAMES, *REDUCTIONS):
         if not only or name in only:
-            for region in read_c(FOLDER / f"{name}.c").regions:
-                yield name, program_of(region.tree, reassoc=number % 2 == 0)
-    for number, kernel in enumerate(KERNELS.values()):
-        if not only or kernel.name in only:
-            source = write_source(kernel, folder, dtype=kernel.dtypes[0], mode=SYMBOLIC)
-            for region in read_c(source).regions:
-                yield kernel.name, program_of(region.tree, reassoc=number % 2 == 0)
+            for program in regions(name) if name in NAMES else [planned(name)[0]]:
+                yield name, program
     for seed in range(0 if only else seeds):
         case = draw_case(seed)
         if case is not None and has_facts(case.program):
@@ -101,19 +93,21 @@ def programs(seeds: int, only: Sequence[str], folder: Path) -> Iterator[tuple[st
 def check_share(first: int, every: int, seeds: int, only: Sequence[str]) -> tuple[int, list[str]]:
     """Every so many of the programs: how many were run, and what is wrong with some of them."""
     count, told = 0, []
-    with TemporaryDirectory() as folder:
-        for number, (name, program) in enumerate(programs(seeds, only, Path(folder))):
-            if number % every != first:
-                continue
-            try:
-                nest = lower_schedule(gpu_planner(program, load_gpu(MACHINE))[1])
-                run = device_runner(nest)
+    for number, (name, program) in enumerate(programs(seeds, only)):
+        if number % every != first:
+            continue
+        try:
+            nests = [lower_schedule(gpu_planner(program, load_gpu(MACHINE))[1])]
+            if name in REDUCTIONS:  # whose blocks may also update an element together
+                plan = gpu_planner(program, load_gpu(MACHINE), atomics=True)
+                nests.append(lower_schedule(plan[1]))
+            for run in map(device_runner, nests):
                 for reference in references(program):
                     told += [f"{name}: {x}" for x in check_data(reference, run, "device")]
-            except Exception as error:  # noqa: BLE001, the other programs are run all the same
-                traceback.print_exc(limit=-3)
-                told.append(f"{name}: {type(error).__name__}: {str(error)[:300]}")
-            count += 1
+        except Exception as error:  # noqa: BLE001, the other programs are run all the same
+            traceback.print_exc(limit=-3)
+            told.append(f"{name}: {type(error).__name__}: {str(error)[:300]}")
+        count += 1
     return count, told
 
 

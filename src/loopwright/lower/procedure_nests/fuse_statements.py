@@ -59,7 +59,9 @@ def may_join(group: Sequence[Elementwise], other: Elementwise) -> bool:
 
 
 def _is_equal(x: Expr, y: Expr) -> bool:
-    return x == y or not any((linear_terms(x, 1) - linear_terms(y, 1)).values())
+    difference = linear_terms(x, 1)
+    difference.subtract(linear_terms(y, 1))
+    return not any(difference.values())
 
 
 def _are_apart(one: Elementwise, other: Elementwise) -> bool:
