@@ -88,7 +88,6 @@ def scalars(nest: LoopNest, n: int) -> dict[str, int]:
     return {name: n if name == "n" else 1 for name in nest.scalars}
 
 
-@pytest.mark.drawn(2)
 @pytest.mark.parametrize("row", rows(), ids=str)
 def test_machine_code(row: Row) -> None:
     sizes, threads = TABLES[row.table]
