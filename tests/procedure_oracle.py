@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from loopwright.frontends.python.fingerprint import argument_types
+from loopwright.frontends.python.fingerprint import NewCapture, argument_types, lookup
 from loopwright.frontends.python.procedures.read_procedure import read_procedure
 from loopwright.frontends.python.procedures.variant import Variant
 from loopwright.ir.check_procedure import check_procedure
@@ -47,6 +47,20 @@ def interpreted(procedure: Procedure, args: Sequence[Any]) -> tuple[bool, Any]:
     return False, interpret_procedure(procedure, values, integers)
 
 
+def read_for(
+    function: FunctionType, args: Sequence[Any], *, trusting: bool
+) -> tuple[Procedure, tuple[Any, ...]]:
+    """The procedure for a call, and its arguments with the arrays from outside behind them."""
+    given, hidden = tuple(args), ()
+    while True:
+        variant = variant_of(given, trusting=trusting)
+        try:
+            return read_procedure(function, argument_types(given), variant, hidden), given
+        except NewCapture as capture:
+            hidden = (*hidden, capture.name)
+            given = (*given, lookup(function, capture.name))
+
+
 def agree(
     function: Callable[..., Any], *args: Any, wanted: str = "trusting", slack: float = 0.0
 ) -> None:
@@ -58,8 +72,7 @@ def agree(
     first = "python"
     for mode in ("exact", "trusting"):
         given = copy.deepcopy(args)
-        variant = variant_of(given, trusting=mode == "trusting")
-        procedure = read_procedure(function, argument_types(given), variant)
+        procedure, given = read_for(function, given, trusting=mode == "trusting")
         check_procedure(procedure)
         expected = copy.deepcopy(args)
         with np.errstate(all="ignore"):
@@ -71,7 +84,7 @@ def agree(
                 continue
         first = mode
         compare(found, result, slack)
-        compare(tuple(given), tuple(expected), slack)
+        compare(tuple(given[: len(args)]), tuple(expected), slack)
     assert wanted in ("", first), f"the first variant that takes the call is {first}"
 
 

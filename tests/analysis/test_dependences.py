@@ -9,7 +9,6 @@ import brute_force
 import loopwright.analysis.dependences as analysis
 from loopwright.analysis.dependences import (
     Dependences,
-    accesses,
     dependences,
     flow_through,
     known_dependences,
@@ -22,15 +21,9 @@ from programs import (
     Do,
     For,
     dot,
-    floyd_warshall,
     jacobi,
-    lu,
     matmul,
-    matmul_in_nest,
-    outer,
     program,
-    seidel,
-    triangular_solve,
 )
 
 
@@ -69,34 +62,6 @@ def assert_enumerated(known: Program, params: dict[str, int]) -> None:
         assert enumerated(found, known, params) == expected[kind], kind
 
 
-def test_accesses_of_matmul() -> None:
-    found = accesses(matmul_in_nest())
-    head = "[n, m, q] -> "
-    outside = "0 <= i < n and 0 <= j < m"
-    inside = f"{outside} and 0 <= k < q"
-    start = f"S0[i, j] -> C[i, j] : {outside}"
-    update = f"S1[i, j, k] -> C[i, j] : {inside}"
-    factors = f"S1[i, j, k] -> A[i, k] : {inside}; S1[i, j, k] -> B[k, j] : {inside}"
-    assert found.writes.is_equal(relation(f"{head}{{ {start}; {update} }}"))
-    assert found.reads.is_equal(relation(f"{head}{{ {update}; {factors} }}"))
-
-
-def test_flow_of_jacobi() -> None:
-    found = dependences(jacobi())
-    assert found.flow.is_equal(
-        relation(
-            "[n, m] -> { S0[t, i] -> S1[t, i] : 0 <= t < m and 0 < i < n - 1;"
-            " S1[t, j] -> S0[t + 1, i] : 0 <= t < m - 1 and 0 < i, j < n - 1 and -1 <= i - j <= 1 }"
-        )
-    )
-    assert found.output.is_equal(
-        relation(
-            "[n, m] -> { S0[t, i] -> S0[t + 1, i] : 0 <= t < m - 1 and 0 < i < n - 1;"
-            " S1[t, i] -> S1[t + 1, i] : 0 <= t < m - 1 and 0 < i < n - 1 }"
-        )
-    )
-
-
 def test_dependences_of_one_reduction() -> None:
     found = dependences(dot())
     chain = "[n] -> { S0[] -> S1[0] : n > 0; S1[k] -> S1[k + 1] : 0 <= k < n - 1 }"
@@ -107,19 +72,6 @@ def test_dependences_of_one_reduction() -> None:
     assert found.all_.is_equal(relation(chain))
     assert found.on_itself("S1").all_.is_equal(relation(step))
     assert found.edges() == {("S0", "S1")}
-
-
-def test_no_dependences() -> None:
-    found = dependences(outer())
-    assert found.is_empty
-    assert found.on_itself("S0").is_empty
-    assert found.edges() == frozenset()
-
-
-def test_context_restricts_dependences() -> None:
-    body = For("k", 0, "n", Do("s", "s + x[k]"))
-    arrays = {"x": "in float64 [n]", "s": "inout float64 []"}
-    assert dependences(program("one", arrays, body, known="n <= 1")).is_empty
 
 
 def test_flow_through_one_array() -> None:
@@ -142,23 +94,6 @@ def test_restriction_keeps_the_program() -> None:
     assert isinstance(found, Dependences)
     assert found.is_empty
     assert found.program is known
-
-
-@pytest.mark.drawn(2)
-@pytest.mark.parametrize(
-    ("known", "params"),
-    [
-        (matmul("kji"), {"n": 2, "m": 3, "q": 3}),
-        (jacobi(), {"n": 6, "m": 3}),
-        (seidel(), {"n": 5, "m": 3}),
-        (triangular_solve(), {"n": 4}),
-        (floyd_warshall(), {"n": 3}),
-        (lu(), {"n": 4}),
-    ],
-    ids=lambda x: getattr(x, "name", None),
-)
-def test_known_kernels_by_enumeration(known: Program, params: dict[str, int]) -> None:
-    assert_enumerated(known, params)
 
 
 @st.composite

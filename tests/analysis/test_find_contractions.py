@@ -2,15 +2,12 @@
 
 import pytest
 
-from loopwright.analysis.dependences import dependences
 from loopwright.analysis.find_contractions import explain, find_contractions, whole_contraction
 from loopwright.ir.contraction import Contraction
-from loopwright.ir.islkit import quota
 from loopwright.ir.program import Program
 from loopwright.ir.text import contraction_text, expr_text
 from programs import (
     MATMUL,
-    MATRICES,
     ORDERS,
     Do,
     For,
@@ -165,40 +162,12 @@ START = [
 
 
 @pytest.mark.parametrize(("value", "initial"), START)
-def test_first_values_in_the_nest(value: str, initial: str) -> None:
-    start = Do("C[i, j]", value.format(i="i", j="j"))
-    found = only(kernel(over("ij", start, For("k", 0, "q", MATMUL))))
-    assert (expr_text(found.initial), found.covers) == (initial, ("S0", "S1"))
-    found = only(kernel(over("i", over("j", start), over("kj", MATMUL))))
-    assert (expr_text(found.initial), found.covers) == (initial, ("S0", "S1"))
-
-
-@pytest.mark.parametrize(("value", "initial"), START)
 @pytest.mark.parametrize("order", ["ijk", "kji"])
 def test_first_values_in_a_nest_apart(value: str, initial: str, order: str) -> None:
     start = Do("C[x, y]", value.format(i="x", j="y"))
     apart = nest((("y", "m"), ("x", "n")), start)
     found = only(kernel(apart, over(order, MATMUL)))
     assert (expr_text(found.initial), found.covers) == (initial, ("S0", "S1"))
-
-
-def test_first_values_of_a_reversed_nest() -> None:
-    start = nest((("x", "n"), ("y", "m")), Do("C[n - 1 - x, y]", "D[x, y]"))
-    found = only(kernel(start, over("ijk", MATMUL)))
-    assert expr_text(found.initial) == "D[n - i - 1, j]"
-
-
-def test_first_values_of_more_elements_stay_apart() -> None:
-    start = nest((("x", "n + 1"), ("y", "m")), Do("C[x, y]", "0"))
-    known = kernel(start, over("ijk", MATMUL))
-    found = only(known)
-    assert (expr_text(found.initial), found.covers) == ("C[i, j]", ("S1",))
-
-
-def test_first_value_that_someone_else_reads_stays_apart() -> None:
-    start, copy = Do("C[i, j]", "0"), Do("D[i, j]", "C[i, j]")
-    update = over("ijk", MATMUL)
-    assert only(kernel(over("ij", start), over("ij", copy), update)).covers == ("S2",)
 
 
 def test_last_changes() -> None:
@@ -222,18 +191,6 @@ def test_last_change_of_a_local_array_goes_elsewhere() -> None:
     assert found.covers == ("S0", "S1", "S2")
 
 
-def test_copy_of_a_visible_array_stays_apart() -> None:
-    update = over("ijk", MATMUL)
-    found = only(kernel(update, over("ij", Do("D[i, j]", "2 * C[i, j]"))))
-    assert (found.out.array, found.covers) == ("C", ("S0",))
-
-
-def test_transposed_change_stays_apart() -> None:
-    update = over("ijk", MATMUL)
-    found = only(kernel(update, over("ij", Do("C[i, j]", "C[i, j] + C[j, i]"))))
-    assert found.covers == ("S0",)
-
-
 @pytest.mark.parametrize(
     ("last", "final"),
     [
@@ -251,12 +208,6 @@ def test_accumulation_in_a_local_scalar(last: str, final: str) -> None:
     assert found.covers == ("S0", "S1", "S2")
 
 
-def test_scalar_that_starts_from_the_element() -> None:
-    inner = For("k", 0, "q", Do("s", "s + A[i, k] * B[k, j]"))
-    found = only(kernel(over("ij", Do("s", "C[i, j]"), inner, Do("C[i, j]", "s"))))
-    assert expr_text(found.initial) == "C[i, j]"
-
-
 def test_scalar_that_holds_a_factor() -> None:
     update = over("j", Do("C[i, j]", "C[i, j] + r * B[k, j]"))
     found = only(kernel(over("ik", Do("r", "alpha * A[i, k]"), update)))
@@ -264,37 +215,11 @@ def test_scalar_that_holds_a_factor() -> None:
     assert found.covers == ("S0", "S1")
 
 
-def test_scalar_that_holds_a_changing_factor_is_left_alone() -> None:
-    change = Do("D[i, k]", "D[i, k] + 1")
-    update = over("j", Do("C[i, j]", "C[i, j] + r * B[k, j]"))
-    known = kernel(over("ik", Do("r", "D[i, k]"), change, update))
-    assert explain(known)[2] == "S2: no contraction: S0 must run between its instances"
-
-
 def test_decreasing_reduction_is_mirrored_where_its_order_counts() -> None:
     down = over("ij", For("k", "q - 1", -1, MATMUL, step=-1))
     found = only(kernel(down))
     assert expr_text(found.left.value) == "A[i, q - 1 - k]"
     assert expr_text(only(kernel(down, reassoc=True)).left.value) == "A[i, k]"
-
-
-def test_reduction_loops_stand_in_source_order() -> None:
-    arrays = {"A": "in float64 [n, n, n]", "s": "inout float64 []"}
-    for order in ORDERS:
-        body = nest([(x, "n") for x in order], Do("s", "s + A[i, j, k]"))
-        assert "".join(x.name for x in only(program("sum", arrays, body)).p) == order
-
-
-def test_bounds_of_loops() -> None:
-    inner = For("k", "n // 2", "min(n, m)", MATMUL)
-    body = For("i", 3, "2 * n", For("j", -1, "n + m", inner))
-    arrays = {**MATRICES}
-    known = program("bounds", arrays, body, params="n m q")
-    assert contraction_text(only(known)).splitlines()[1:4] == [
-        "    i: i in range(3, 2 * n)",
-        "    j: j in range(-1, n + m)",
-        "    p: k in range(n // 2, min(m, n))",
-    ]
 
 
 def test_two_products_in_a_row() -> None:
@@ -310,22 +235,6 @@ def test_two_products_in_a_row() -> None:
     assert second.covers == ("S3",)  # D is scaled over other loops: n x m, not n x n
 
 
-def test_two_updates_of_one_element() -> None:
-    known = kernel(
-        over("ij", Do("C[i, j]", "0")),
-        over("ijk", MATMUL),
-        nest((("x", "n"), ("y", "m")), Do("C[x, y]", "C[x, y] + b[x] * b[y]")),
-    )
-    found = only(known)
-    assert found.covers == ("S0", "S1", "S2")
-    assert expr_text(found.final) == "accumulator + b[i] * b[j]"
-
-
-def test_statements_beside_a_contraction() -> None:
-    known = kernel(over("ij", Do("D[i, j]", "b[j]"), For("k", 0, "q", MATMUL)))
-    assert only(known).covers == ("S1",)
-
-
 def test_whole_programs_that_are_contractions(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = matmul("kji")
     assert whole_contraction(whole) == only(whole)
@@ -336,14 +245,6 @@ def test_whole_programs_that_are_contractions(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("loopwright.analysis.find_contractions.dependences", asked)
     beside = kernel(over("ij", Do("D[i, j]", "b[j]"), For("k", 0, "q", MATMUL)))
     assert whole_contraction(beside) is None
-
-
-def test_aliased_element_that_is_never_written() -> None:
-    arrays = {"C": "inout float64 [2 * n, 2 * n]"}
-    update = Do("C[i, j]", "C[i, j] + C[i, n + k] * C[n + k, j]")
-    body = nest((("i", "n"), ("j", "n"), ("k", "n")), update)
-    found = only(program("blocks", arrays, body))
-    assert (found.left.access.array, bundles(found)) == ("C", "|i|j|k")
 
 
 def test_explanations_of_contractions() -> None:
@@ -366,11 +267,3 @@ def test_explanations_of_contractions() -> None:
     )
     apart = matmul_apart(Do("C[x, y]", "beta * C[x, y]"))
     assert explain(apart)[0] == "S0: part of the contraction S1"
-
-
-@pytest.mark.parametrize(("known", "most"), [(matmul(), 30_000), (rank5(), 60_000)])
-def test_effort_of_the_analysis(known: Program, most: int) -> None:
-    """Counted in isl operations, which do not depend on the machine."""
-    with quota(most):
-        dependences(known)
-        assert len(find_contractions(known)) == 1

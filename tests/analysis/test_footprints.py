@@ -11,11 +11,10 @@ from brute_force import Element, Memory, element, evaluate, instances
 from loopwright.analysis.footprints import BoxHull, box_hull, find_footprint
 from loopwright.ir.islkit import points_in
 from loopwright.ir.program import Program
-from loopwright.ir.text import expr_text
 from loopwright.transform.grid_mapping import MapToBlocks, MapToThreads
 from loopwright.transform.plan import apply_plan
-from loopwright.transform.tiling import StripMine, Tile
-from programs import Do, For, matmul, program
+from loopwright.transform.tiling import StripMine
+from programs import Do, For, program
 
 Values = Callable[[Mapping[str, int]], tuple[int, ...]]
 
@@ -105,65 +104,9 @@ def test_footprints_are_exact_and_boxes_around_them(case: str) -> None:
             assert not hull.is_exact or {index for _, index in elements} == box
 
 
-def test_a_box_that_is_the_footprint() -> None:
-    arrays = {"A": "in float64 [n, 8]", "y": "inout float64 [n]"}
-    body = For("i", 0, "n", For("j", 0, 8, Do("y[i]", "y[i] + A[0, j]")))
-    schedule = apply_plan(program("one", arrays, body), ROWS)
-    found = find_footprint(schedule, "A", "j_t")
-    hull = box_hull(found.reads, found.variables)
-    assert hull is not None
-    assert hull.is_exact
-    assert ([expr_text(low) for low in hull.lower], hull.extents) == (["0", "j_t"], (1, 4))
-
-
 def test_writes_are_apart_from_reads() -> None:
     known = rows("i, j")
     found = find_footprint(apply_plan(known, ROWS), "y", "j_t")
     sizes = {"n": 9, "m": 7}
     for is_write, relation in ((False, found.reads), (True, found.writes)):
         assert as_sets(relation, sizes) == enumerated(known, "y", BY_ROWS, sizes, is_write=is_write)
-
-
-def test_a_product_in_tiles() -> None:
-    """Threads along two axes are projected out."""
-    steps = (
-        Tile(("i", "j"), (2, 4)),
-        MapToBlocks("i_t", "y"),
-        MapToBlocks("j_t", "x"),
-        MapToThreads("i", "y", 2),
-        MapToThreads("j", "x", 4),
-        StripMine("k", 8),
-    )
-    schedule = apply_plan(matmul(), steps)
-    sizes = {"n": 5, "m": 6, "q": 11}
-    for array, extents in (("A", (2, 8)), ("B", (8, 4))):
-        found = find_footprint(schedule, array, "k_t")
-        assert found.loops == ("i_t", "j_t", "k_t")
-        hull = box_hull(found.reads, found.variables)
-        assert hull is not None
-        assert hull.extents == extents
-        values: Values = lambda at: (at["i"] // 2 * 2, at["j"] // 4 * 4, at["k"] // 8 * 8)  # noqa: E731
-        assert as_sets(found.reads, sizes) == enumerated(
-            matmul(), array, values, sizes, is_write=False
-        )
-
-
-def test_extents_without_bound() -> None:
-    """All of a row, and nothing."""
-    schedule = apply_plan(rows("i, j"), ROWS[:3])
-    whole = find_footprint(schedule, "A", "i_t")
-    assert box_hull(whole.reads, whole.variables) is None
-    nothing = find_footprint(schedule, "A", "j").writes
-    assert box_hull(nothing, ("i_t", "j")) is None
-
-
-def test_a_parameter_of_the_name_of_a_loop() -> None:
-    arrays = {"A": "in float64 [i_t, n]", "y": "inout float64 [i_t]"}
-    body = For("i", 0, "i_t", For("j", 0, "n", Do("y[i]", "y[i] + A[i, j]")))
-    known = program("named", arrays, body, params="n i_t")
-    schedule = apply_plan(known, ROWS)
-    found = find_footprint(schedule, "A", "j_t")
-    assert (found.loops, found.variables) == (("i_t", "j_t"), ("i_t_2", "j_t"))
-    hull = box_hull(found.reads, found.variables)
-    assert hull is not None
-    assert [expr_text(low) for low in hull.lower] == ["i_t_2", "j_t"]

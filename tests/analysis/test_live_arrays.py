@@ -69,12 +69,6 @@ def test_rows_of_matrices() -> None:
     assert [t.is_brought_in for t in found] == [False, True, True]
 
 
-def test_dead_results_stay_on_the_device() -> None:
-    source = region(f"{ALL} a[i] = b[i];")
-    (a, b) = transfers(program_of(source.tree, reassoc=False), (), ())
-    assert (a.is_brought_back, b.is_brought_back) == (False, False)
-
-
 def test_rows_that_cannot_be_told(monkeypatch: pytest.MonkeyPatch) -> None:
     source = region(f"{ALL} a[i] = 1;", "int n, double *a")
     program_ = program_of(source.tree, reassoc=False)

@@ -2,36 +2,23 @@
 
 from dataclasses import replace
 
-import islpy as isl
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import brute_force
-from loopwright.analysis.dependences import dependences
-from loopwright.analysis.legality import carried_by, violation
+from loopwright.analysis.legality import violation
 from loopwright.analysis.reductions import reductions, relaxed_dependences
-from loopwright.ir.expr import Binary, Select, Unary
+from loopwright.ir.expr import Select
 from loopwright.ir.program import Program
 from programs import (
     MATMUL,
     Do,
     For,
-    batched,
-    dot,
-    floyd_warshall,
-    jacobi,
     kernel,
-    lu,
-    matmul,
     orders,
-    outer,
     over,
-    parse,
     program,
-    seidel,
-    syrk,
-    triangular_solve,
 )
 
 
@@ -94,23 +81,6 @@ def test_other_updates_are_no_reductions(value: str) -> None:
     assert reductions(gather(value, "int64")) == ()
 
 
-def test_subtraction_adds_the_negated_value() -> None:
-    known = gather("s - x[k]")
-    (found,) = reductions(known)
-    x = parse("x[k]", {a.name: a for a in known.arrays}, known.array("x").dtype)
-    assert found.value == Unary("neg", x)
-    assert found.op == "add"
-
-
-def test_narrow_integers_lose_their_promotions() -> None:
-    arrays = {"x": "in int8 [n]", "s": "inout int8 []"}
-    body = For("k", 0, "n", Do("s", "int8(int32(s) + int32(x[k]) * int32(x[k]))"))
-    known = program("narrow", arrays, body)
-    (found,) = reductions(known)
-    x = parse("x[k]", {a.name: a for a in known.arrays}, known.array("x").dtype)
-    assert found.value == Binary("mul", x, x)
-
-
 @pytest.mark.parametrize(
     ("value", "dtype", "reassoc", "can_reorder"),
     [
@@ -131,63 +101,6 @@ def test_reordering_is_allowed(value: str, dtype: str, reassoc: bool, can_reorde
 def test_floating_forms_that_need_leave(value: str) -> None:
     assert reductions(gather(value)) == ()
     assert len(reductions(gather(value, reassoc=True))) == 1
-
-
-def test_reductions_of_known_kernels() -> None:
-    assert [r.loops for r in reductions(matmul("kij"))] == [("k",)]
-    assert [r.loops for r in reductions(batched())] == [("k",)]
-    assert [(r.statement, r.loops) for r in reductions(dot())] == [("S1", ("k",))]
-    assert [r.loops for r in reductions(syrk())] == [("k",)]
-    assert reductions(outer()) == ()
-    assert reductions(jacobi()) == ()
-    assert reductions(seidel()) == ()
-    assert reductions(floyd_warshall()) == ()
-    assert reductions(lu()) == ()
-    assert reductions(triangular_solve()) == ()
-
-
-def test_several_loops_carry_a_histogram() -> None:
-    arrays = {"x": "in float64 [n, n]", "h": "inout float64 [2*n]"}
-    body = For("i", 0, "n", For("j", 0, "n", Do("h[i + j]", "h[i + j] + x[i, j]")))
-    (found,) = reductions(program("diagonals", arrays, body))
-    assert found.loops == ("i", "j")
-
-
-def test_relaxed_dependences_keep_the_place_of_other_accesses() -> None:
-    arrays = {"x": "in int64 [n]", "s": "inout int64 []", "y": "out int64 [1]"}
-    known = program(
-        "total",
-        arrays,
-        Do("s", "0"),
-        For("k", 0, "n", Do("s", "s + x[k]")),
-        Do("y[0]", "s"),
-    )
-    found = relaxed_dependences(known)
-    start = "S0[] -> S1[k] : 0 <= k < n"
-    assert found.on_itself("S1").is_empty
-    expected = f"[n] -> {{ {start}; S1[k] -> S2[] : 0 <= k < n; S0[] -> S2[] }}"
-    assert found.flow.is_equal(isl.UnionMap(expected).intersect(found.flow))
-    for pair in (f"[n] -> {{ {start} }}", "[n] -> { S1[k] -> S2[] : 0 <= k < n }"):
-        assert isl.UnionMap(pair).is_subset(found.flow)
-    assert carried_by(found, known.schedule, "k").is_empty
-
-
-def test_relaxed_prefix_sums_stay_in_order() -> None:
-    arrays = {"x": "in int64 [n]", "s": "inout int64 []", "y": "out int64 [n]"}
-    body = For("k", 0, "n", Do("s", "s + x[k]"), Do("y[k]", "s"))
-    known = program("prefix", arrays, body)
-    found = relaxed_dependences(known)
-    assert not carried_by(found, known.schedule, "k").is_empty
-    assert violation(found, known.schedule) is None
-
-
-def test_nothing_to_relax() -> None:
-    known = matmul()
-    exact = dependences(known)
-    for (_, found), (_, expected) in zip(
-        relaxed_dependences(known).kinds, exact.kinds, strict=True
-    ):
-        assert found.is_equal(expected)
 
 
 def with_total() -> Program:

@@ -23,7 +23,7 @@ from loopwright.analysis.sharing_conditions import (
 from loopwright.analysis.thread_mapping import LoopTile, tiled_mapping
 from loopwright.ir.islkit import holds
 from loopwright.ir.program import Program
-from programs import Do, For, floyd_warshall, jacobi, matmul, nest, program
+from programs import Do, For, floyd_warshall, nest, program
 from thread_oracle import threads_by_element, uses
 
 YES, NO, UNKNOWN = Answer.YES, Answer.NO, Answer.UNKNOWN
@@ -140,15 +140,6 @@ def test_equal_subscripts_of_statements_with_other_threads() -> None:
     same = tiled_mapping(known, [LoopTile("j", 8, 2, "x")], statements=["S1"])
     alike = [*block_accesses(known, first), *block_accesses(known, same)]
     assert is_private(alike[0], alike).answer is YES
-
-
-def test_axes_of_the_kernel() -> None:
-    tiles = [LoopTile("i", 8, 2, "y"), LoopTile("j", 8, 2, "x")]
-    mapping = tiled_mapping(matmul(), tiles)
-    found = [shared_axes(access, mapping.axes) for access in block_accesses(matmul(), mapping)]
-    assert found == [(), (), ("x",), ("y",)]
-    stencil = tiled_mapping(jacobi(), [LoopTile("i", 8, 2, "x")], statements=["S0"])
-    assert {shared_axes(x, ("x",)) for x in block_accesses(jacobi(), stencil)} == {()}
 
 
 # -- random programs and mappings -----------------------------------------------------------------

@@ -12,13 +12,11 @@ from loopwright.analysis.subscript_bounds import (
     bounds_violation,
     evaluate,
     find_violation,
-    guarded_loads_inside,
     predicate,
 )
 from loopwright.diagnostics import InternalError
 from loopwright.ir.interpret import interpret_program
 from loopwright.ir.program import Program, Role
-from programs import Do, For, program
 
 A = np.zeros(4)
 B = np.zeros((4, 4))
@@ -189,15 +187,6 @@ def test_text_of_an_access_below_zero() -> None:
     )
 
 
-def test_text_of_an_access_outside_loops() -> None:
-    assert violation("def f(A):\n    A[2] = 1\n", (A,), A_0=1) == (
-        "k.py:2:5: error: subscript 1 of 'A' is outside the array [LW112]\n"
-        "    A[2] = 1\n"
-        "    ^^^^^^^^\n"
-        "note: found A[2] in A of shape (1)"
-    )
-
-
 def test_text_of_an_unset_scalar() -> None:
     text = "def f(A, n):\n    for i in range(n):\n        x = A[0]\n    A[0] = x\n"
     assert violation(text, (A, 3), A_0=4, n=0) == (
@@ -220,45 +209,3 @@ def test_text_of_a_negative_extent() -> None:
         "    ^^^^^^^^^^^^^^^^^^^^^^^\n"
         "note: found shape (3, -2)"
     )
-
-
-def test_predicates_of_strided_sets() -> None:
-    condition = isl.Set("[n, m] -> { : (exists a: n = 3a + 1) and (m mod 4) >= 2 and n > m }")
-    test = predicate(condition)
-    for n, m in itertools.product(range(-9, 9), repeat=2):
-        assert test({"n": n, "m": m}) == (n % 3 == 1 and m % 4 >= 2 and n > m)
-    assert not predicate(isl.Set("[n] -> { : false }"))({"n": 1})
-    assert predicate(isl.Set("[n] -> { : }"))({"n": 1})
-
-
-@pytest.mark.parametrize(
-    ("chosen", "where"),
-    [
-        ("b[j]", "[n] -> { : }"),
-        ("b[j + 1]", "[n] -> { : n <= 0 }"),
-        ("b[j - 1]", "[n] -> { : n <= 0 }"),
-        ("b[n - 1 - j]", "[n] -> { : }"),
-    ],
-)
-def test_loads_that_data_choose(chosen: str, where: str) -> None:
-    arrays = dict.fromkeys("abc", "inout float64 [n]")
-    loop = For("j", 0, "n", Do("a[j]", f"{chosen} if c[j] > 0 else a[j]"))
-    source = program("row", arrays, loop)
-    found = guarded_loads_inside(source)
-    assert found.intersect(runs(source)).is_equal(isl.Set(where).intersect(runs(source)))
-
-
-def test_what_another_access_promises() -> None:
-    """Where b is too short for the loads that happen anyway, the program is wrong already."""
-    arrays = {"a": "inout float64 [n]", "b": "in float64 [100]"}
-    one = For("j", 0, "n", Do("a[j]", "b[j] if a[j] > 0 else a[j]"))
-    other = For("i", 0, "n", Do("a[i]", "b[i]"))
-    alone, both = program("row", arrays, one), program("row", arrays, one, other)
-    found = guarded_loads_inside(alone).intersect(runs(alone))
-    assert found.is_equal(isl.Set("[n] -> { : 0 < n <= 100 }"))
-    assert guarded_loads_inside(both).is_equal(both.context)
-
-
-def runs(source: Program) -> isl.Set:
-    """The parameters with which the first statement of a program runs."""
-    return source.statements[0].domain.params().intersect(source.context)

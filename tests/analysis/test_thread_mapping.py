@@ -14,8 +14,8 @@ from loopwright.analysis.thread_mapping import (
 from loopwright.diagnostics import UsageError
 from loopwright.ir.loops import Mark
 from loopwright.ir.schedule import Schedule
-from loopwright.transform.tiling import StripMine, Tile
-from programs import Do, For, floyd_warshall, jacobi, matmul, matmul_in_nest, nest, program
+from loopwright.transform.tiling import Tile
+from programs import Do, For, floyd_warshall, matmul, matmul_in_nest, nest, program
 from thread_oracle import uses
 
 
@@ -52,14 +52,6 @@ def test_tiles_give_the_coordinates_of_the_definition(tiles: list[LoopTile]) -> 
         assert values(mapping.times, *at) == use.time
 
 
-def test_shape_is_the_number_of_threads() -> None:
-    tiles = [LoopTile("i", 30, 4, "y"), LoopTile("j", 32, 1, "x")]
-    mapping = tiled_mapping(matmul(), tiles)
-    assert (mapping.axes, mapping.shape) == (("x", "y"), (32, 8))
-    whole = tiled_mapping(matmul(), [LoopTile("i", None, 1, "x")])
-    assert whole.shape == (None,)
-
-
 def test_instances_of_a_block_have_its_coordinates_as_parameters() -> None:
     mapping = tiled_mapping(floyd_warshall(), [LoopTile("i", 8), LoopTile("j", 4)])
     assert mapping.coordinates == ("i_b", "j_b")
@@ -76,14 +68,6 @@ def test_block_coordinates_are_no_parameters() -> None:
     body = For("i", 0, "i_b", Do("x[i]", "2 * x[i]"))
     known = program("scale", {"x": "inout float64 [i_b]"}, body, params="i_b")
     assert tiled_mapping(known, [LoopTile("i", 8)]).coordinates == ("i_b_2",)
-
-
-def test_two_sets_of_statements_have_blocks_of_their_own() -> None:
-    known = jacobi()
-    first = tiled_mapping(known, [LoopTile("i", 16, 1, "x")], statements=["S0"], kernel="a")
-    second = tiled_mapping(known, [LoopTile("j", 8, 2, "x")], statements=["S1"], kernel="b")
-    assert (set(first.instances()), set(second.instances())) == ({"S0"}, {"S1"})
-    assert (first.shape, second.shape) == ((16,), (4,))
 
 
 @pytest.mark.parametrize(
@@ -157,34 +141,6 @@ def test_marked_schedule_is_the_mapping_of_its_tiles() -> None:
     assert_same_threads(mapping, tiled_mapping(matmul(), tiles))
 
 
-def test_axes_are_those_given() -> None:
-    schedule = marked(matmul(), Tile(("i", "j"), (16, 32)), blocks="i_t j_t", threads="i j")
-    (mapping,) = scheduled_mappings(schedule, {"i": "x", "j": "y"})
-    tiles = [LoopTile("i", 16, 1, "x"), LoopTile("j", 32, 1, "y")]
-    assert_same_threads(mapping, tiled_mapping(matmul(), tiles))
-
-
-def test_threads_over_strips_have_several_iterations_each() -> None:
-    steps = (Tile(("i", "j"), (16, 32)), StripMine("i", 4))
-    schedule = marked(matmul(), *steps, blocks="i_t j_t", threads="i_t_2 j")
-    (mapping,) = scheduled_mappings(schedule)
-    tiles = [LoopTile("i", 16, 4, "y"), LoopTile("j", 32, 1, "x")]
-    assert_same_threads(mapping, tiled_mapping(matmul(), tiles))
-
-
-def test_loops_of_the_host_are_block_coordinates() -> None:
-    steps = (StripMine("i", 32), StripMine("j", 64))
-    schedule = marked(jacobi(), *steps, blocks="i_t j_t", threads="i j")
-    first, second = scheduled_mappings(schedule)
-    assert (first.kernel, first.coordinates) == ("i_t", ("t", "i_t"))
-    assert (second.kernel, second.coordinates) == ("j_t", ("t", "j_t"))
-    assert (set(first.instances()), set(second.instances())) == ({"S0"}, {"S1"})
-    # Threads count from the first iteration: of the first block that is i = 1.
-    assert values(first.threads, "S0", (2, 1), {"n": 90, "m": 5}) == (0,)
-    assert values(first.threads, "S0", (2, 33), {"n": 90, "m": 5}) == (1,)
-    assert values(first.blocks, "S0", (2, 33), {"n": 90, "m": 5}) == (2, 32)
-
-
 def test_a_statement_outside_a_loop_over_threads_runs_in_thread_zero() -> None:
     arrays = {"A": "in float64 [n, n]", "y": "out float64 [n]"}
     inner = nest((("i", "n"),), Do("y[i]", "0"), For("k", 0, "n", Do("y[i]", "y[i] + A[i, k]")))
@@ -192,11 +148,6 @@ def test_a_statement_outside_a_loop_over_threads_runs_in_thread_zero() -> None:
     (mapping,) = scheduled_mappings(marked(known, blocks="i", threads="k"))
     assert values(mapping.threads, "S0", (3,), {"n": 5}) == (0,)
     assert values(mapping.threads, "S1", (3, 2), {"n": 5}) == (2,)
-
-
-def test_a_schedule_without_block_loops_has_no_kernels() -> None:
-    known = matmul()
-    assert scheduled_mappings(Schedule(known, known.schedule)) == ()
 
 
 @pytest.mark.parametrize(

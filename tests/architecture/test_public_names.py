@@ -13,7 +13,7 @@ import loopwright
 from architecture.source_files import comments_of, nodes, python_files, tree_of
 
 SOURCE = Path(loopwright.__file__).parent
-MOST_NAMES = 24
+MOST_NAMES = 25
 
 # Libraries that `import loopwright` must leave alone: together they cost more than numpy does.
 HEAVY = ("islpy", "llvmlite", "hypothesis", "argparse", "logging")

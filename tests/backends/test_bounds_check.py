@@ -91,17 +91,6 @@ def test_loads_at_any_distance(name: str) -> None:
         assert told(kernel, np.ones(4), np.zeros(4)) == ("x", 0, subscript, (0, 4))
 
 
-@pytest.mark.parametrize("name", [name for name in PLACES if name != "standing still"])
-def test_stores_at_any_distance(name: str) -> None:
-    place, *subscripts = PLACES[name]
-    for mark, subscript in zip((Mark.SERIAL, Mark.VECTOR), subscripts, strict=True):
-        kernel = bound(loop(i, 4, Store("y", (place,), x_at(i)), mark))
-        memory = np.zeros(40)
-        assert told(kernel, np.ones(4), memory[18:22]) == ("y", 0, subscript, (0, 4))
-        assert not memory[:18].any()
-        assert not memory[22:].any()
-
-
 def test_rows_are_told_from_their_neighbours() -> None:
     """An address inside the memory, but in the next row."""
     body = loop(i, 3, loop(j, 4, Store("y", (i, j), x_at(i, j + 1))))

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import loopwright as lw
 from backends.c_compiled import EXACT, compile_c, needs_cc
 from backends.c_nests import ONE, ZERO, i, n
 from loopwright.backends.c_text.c_choices import choices_by_bits, no_choices
@@ -15,13 +14,9 @@ from loopwright.backends.c_text.c_dialect import OPENMP
 from loopwright.backends.c_text.c_module import emit_c
 from loopwright.backends.c_text.c_subscripts import reads_ahead
 from loopwright.ir.dtypes import BOOL, DTYPES, FLOAT32, FLOAT64, INT32, INT64, DType
-from loopwright.ir.expr import Binary, Call, Cast, Const, Expr, Load, Select, Var
+from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Select, Var
 from loopwright.ir.interpret import interpret_nest
 from loopwright.ir.loops import Block, Buffer, For, LoopNest, Mark, Store
-from loopwright.lower.passes import lower_schedule
-from loopwright.machines.load import load_machine
-from loopwright.targets import tells_more
-from loopwright.transform.plan import initial_schedule
 
 UINT8, UINT32 = DTYPES["uint8"], DTYPES["uint32"]
 
@@ -112,11 +107,6 @@ def test_what_a_minimum_is_taken_of_is_chosen_by_bits() -> None:
     assert not choices_by_bits(replace(loop, body=replace(store, value=chosen)))(chosen)
 
 
-def test_functions_that_have_no_vectors_leave_branches() -> None:
-    value = Select(less(FLOAT64), Call("exp", (at("a", FLOAT64),)), at("b", FLOAT64))
-    assert choices_by_bits(loop_of(value)) is no_choices
-
-
 def test_text() -> None:
     value = Select(less(FLOAT32), at("x", FLOAT32), at("y", FLOAT32))
     text = emit_c(nest_of(value, FLOAT32, FLOAT32), OPENMP).text
@@ -159,53 +149,6 @@ def test_bits_are_those_of_the_chosen_number(dtype: DType, compared: DType) -> N
 
 
 @pytest.mark.parametrize(
-    ("value", "is_open"),
-    [
-        ("a[i] > b[i] ? a[i] - b[i] : a[i]", True),
-        ("a[i] > b[i] ? a[i] / b[i] : a[i]", False),  # better left out where it is not chosen
-        ("i > n / 2 ? a[i] : b[i]", False),
-    ],
-)
-def test_numbers_that_comparisons_choose_are_written_out(value: str, is_open: bool) -> None:
-    """A region for which there is no step stays as it is, but for these."""
-    text = f"""void f(int n, double a[n], double b[n], double s[1]) {{
-#pragma scop
-  for (int i = 0; i < n; i++) {{
-    double t = {value};
-    s[0] = s[0] * 0.5 + t;
-  }}
-#pragma endscop
-}}
-"""
-    (program,) = lw.parse_c(text)
-    machine = load_machine("sapphirerapids")
-    nest = lower_schedule(initial_schedule(program))
-    assert tells_more(program, nest, machine) is is_open
-
-
-@pytest.mark.parametrize(
-    ("body", "is_written"),
-    [
-        ("if (c < b[j]) b[j] = c;", True),
-        ("int o = b[j + 3] + c; if (o > b[j]) b[j] = o;", True),
-        ("int o = b[j - 3] + c; if (o > b[j]) b[j] = o;", False),  # of an earlier iteration
-        ("b[j] = c > b[j + 1] ? c : b[j + 1];", False),  # stored in any case
-    ],
-    ids=["own", "ahead", "behind", "always"],
-)
-def test_updates_ahead_are_stored_in_any_case(body: str, is_written: bool) -> None:
-    text = f"""void f(int n, int c, int b[n + 6]) {{
-#pragma scop
-  for (int j = 3; j < n; j++) {{ {body} }}
-#pragma endscop
-}}
-"""
-    (program,) = lw.parse_c(text)
-    nest = lower_schedule(initial_schedule(program))
-    assert tells_more(program, nest, load_machine("sapphirerapids")) is is_written
-
-
-@pytest.mark.parametrize(
     ("near", "is_ahead"),
     [(i + 1, True), (i, True), (i - 1, False), (i * 2, False), (Const(3), False)],
     ids=["ahead", "own", "behind", "another stride", "one element"],
@@ -232,10 +175,3 @@ def test_sums_beside_what_reads_ahead() -> None:
     assert all(map(choices_by_bits(loop), ways))
     carried = Store("s", (), Select(less(FLOAT64), Const(1, INT32), Load("s", (), INT32)))
     assert choices_by_bits(replace(loop, body=Block((carried, other)))) is no_choices
-
-
-def test_backwards() -> None:
-    """c[n - i] with c[n - i - 7]: iterations go down."""
-    own = Load("c", (n - i - 7,), FLOAT64)
-    assert reads_ahead(For("i", ZERO, n, Store("c", (n - i,), own), ONE))
-    assert not reads_ahead(For("i", ZERO, n, Store("c", (n - i - 8,), own), ONE))

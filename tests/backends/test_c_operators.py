@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import numpy as np
-import pytest
 
-from backends.c_compiled import EXACT, Compiled, compile_c, compile_regions, needs_cc
+from backends.c_compiled import Compiled, compile_c, compile_regions, needs_cc
 from backends.compiled import assert_same_bits
 from backends.test_operators import (
     EXACT_FUNCTIONS,
@@ -18,8 +15,8 @@ from backends.test_operators import (
 )
 from loopwright.backends.c_text.c_syntax import constant
 from loopwright.ir.check_expr import BINARY_KINDS, FUNCTION_KINDS, UNARY_KINDS
-from loopwright.ir.dtypes import BOOL, DTYPES, INT64, DType
-from loopwright.ir.expr import FUNCTIONS, Binary, Call, Cast, Const, Expr, Load, Select, Unary, Var
+from loopwright.ir.dtypes import BOOL, DTYPES, DType
+from loopwright.ir.expr import FUNCTIONS, Binary, Cast, Const, Expr, Load, Select, Unary, Var
 from loopwright.ir.interpret import interpret_nest
 from loopwright.ir.loops import Block, Buffer, For, LoopNest, Mark, Store
 
@@ -184,53 +181,6 @@ def test_functions_are_close_to_numpy() -> None:
             np.testing.assert_allclose(
                 result[name], right, rtol=tolerance, err_msg=f"{name} {dtype}"
             )
-
-
-def test_complex_quotients_have_the_bits_of_numpy() -> None:
-    """Zeros have NumPy's signs, and what is infinite or NaN in one part is so there."""
-    found = []
-    for dtype in (DTYPES["complex64"], DTYPES["complex128"]):
-        outputs = typed({"div": binary("div")}, dtype)
-        parts = [0.0, -0.0, 1.5, -3.0, 0.1, np.inf, np.nan]
-        numbers = [complex(re, im) for re in parts for im in parts]
-        x, y = (
-            np.array(side, dtype.name) for side in zip(*product(numbers, repeat=2), strict=True)
-        )
-        found.append((outputs, nest_of(outputs, dtype), x, y))
-    for (_, nest, x, y), run in zip(found, compile_c([one[1] for one in found]), strict=True):
-        expected, result = np.zeros_like(x), np.zeros_like(x)
-        interpret_nest(nest, {"x": x, "y": y, "div": expected}, {"n": x.size})
-        run({"x": x, "y": y, "div": result}, {"n": x.size})
-        assert_same_bits(result, expected, str(x.dtype))
-
-
-def test_dot_is_four_products() -> None:
-    dtype, wide = DTYPES["int8"], DTYPES["int32"]
-    at = Var("i")
-
-    def make(x: Expr, y: Expr) -> Expr:
-        return Call("dot", (Load("x", (at,), dtype), Load("y", (at,), dtype), Const(7, wide)))
-
-    nest = nest_of({"z": (wide, make)}, dtype)
-    (run,) = compile_c([nest])
-    x, y = (np.arange(-8, 8, dtype=np.int8) * k for k in (1, 3))
-    expected, found = np.zeros(12, np.int32), np.zeros(12, np.int32)
-    interpret_nest(nest, {"x": x, "y": y, "z": expected}, {"n": 12})
-    run({"x": x, "y": y, "z": found}, {"n": 12})
-    np.testing.assert_array_equal(found, expected)
-    assert np.any(found != 7)
-
-
-@pytest.mark.parametrize("number", [0, 1, -1, 2**31, 2**63 - 1, -(2**63), -(2**31)])
-def test_constants_of_int64(number: int) -> None:
-    outputs: Outputs = {
-        "z": (INT64, lambda x, y: Const(number)),
-        "sum": (INT64, lambda x, y: Binary("add", Const(number), Const(number))),
-        "product": (INT64, lambda x, y: Binary("mul", x, Const(number))),
-    }
-    nest = nest_of(outputs, INT64)
-    (run,) = compile_c([nest], flags=(*EXACT, "-O0"))
-    assert_equal_to_interpreter((INT64, outputs, nest), run)
 
 
 def test_booleans_as_constants_of_integers() -> None:

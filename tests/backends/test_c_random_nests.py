@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from backends.c_compiled import EXACT, Compiled, compile_c, compile_regions, has_openmp, needs_cc
-from backends.c_nests import reversed_through_memory
+from backends.c_compiled import Compiled, compile_c, compile_regions, has_openmp, needs_cc
 from backends.compiled import _same_layout, assert_same_bits
 from backends.random_nests import nests
 from backends.test_random_nests import arrays
 from drawn import HUNTS
 from loopwright.backends.c_text.c_dialect import OPENMP, C, Dialect
 from loopwright.backends.c_text.c_module import emit_c
-from loopwright.ir.expr import Const, Var
+from loopwright.ir.expr import Const
 from loopwright.ir.interpret import Memory, interpret_nest
 from loopwright.ir.loops import LoopNest
 
@@ -77,13 +75,6 @@ def test_random_parallel_nests() -> None:
             assert_runs(case, run, threads)
 
 
-def test_parallel_nests_without_openmp() -> None:
-    cases = drawn(15, parallel=True)
-    runs = compile_c([nest for nest, _ in cases], flags=FLAGS)
-    for case, run in zip(cases, runs, strict=True):
-        assert_runs(case, run)
-
-
 def test_random_regions() -> None:
     """The same between a user's lines, on arrays without gaps."""
     cases = [
@@ -106,14 +97,3 @@ def has_inexact(nest: LoopNest) -> bool:
     kinds = {b.dtype.kind for b in nest.buffers}
     text = emit_c(nest, OPENMP).text
     return "_to_" in text or not kinds <= set("iufc")
-
-
-def test_heap_memory_is_large_enough() -> None:
-    """Memory of a size that is known only at run time, up to its last element, every size."""
-    nest = reversed_through_memory(Var("n"))
-    (run,) = compile_c([nest], flags=(*EXACT, "-fsanitize=undefined", "-fno-sanitize-recover"))
-    for size in (0, 1, 7, 64, 1000):
-        x = np.arange(float(size * 3)).reshape(size, 3)
-        y = np.zeros_like(x)
-        run({"x": x, "y": y}, {"n": size})
-        np.testing.assert_array_equal(y, x[::-1])

@@ -81,17 +81,6 @@ def test_what_is_printed() -> None:
     assert "for (long i = s + i_part * 4; i < n; i++) {" in lines
 
 
-def test_terms_of_many_elements_are_gathered_in_halves() -> None:
-    """Each part follows every element that moves."""
-    nest = gathered("add", FLOAT64)
-    value = Load("a", (J,), FLOAT64) * Load("b", (J,), FLOAT64) * Load("b", (N - J,), FLOAT64)
-    total = Load("y", (Const(0),), FLOAT64)
-    many = replace(nest, body=loop(J, S, N, Store("y", (Const(0),), total + value)))
-    text = emit_c(many, C).text
-    assert "(n - s) / 2;" in text
-    assert "y_sum_3" not in text
-
-
 @pytest.mark.parametrize(
     ("nest", "dialect"),
     [
@@ -104,21 +93,3 @@ def test_terms_of_many_elements_are_gathered_in_halves() -> None:
 )
 def test_what_stays_one_loop(nest: LoopNest, dialect: Dialect) -> None:
     assert "_part" not in emit_c(nest, dialect).text
-
-
-def test_arrays_beyond_the_caches() -> None:
-    """Vectors are half as long there, but sums wait as long."""
-    nest = replace(gathered("add", FLOAT64), vector_bits=0, to_lines=frozenset({"j"}))
-    assert "i_part" in emit_c(nest, C).text
-
-
-@pytest.mark.parametrize(("near", "least"), [({"a"}, 256), (set(), 1920)])
-def test_rows_that_come_from_afar(near: set[str], least: int) -> None:
-    """Parts of them are about a page long."""
-    nest = gathered("add", FLOAT64)
-    value = Load("a", (S, J), FLOAT64) * Load("b", (J,), FLOAT64)
-    total = Load("y", (Const(0),), FLOAT64)
-    body = loop(J, S, N, Store("y", (Const(0),), total + value))
-    rows = Buffer("a", FLOAT64, (N, Const(1)))
-    changed = replace(nest, body=body, buffers=(rows, *nest.buffers[1:]), near=frozenset(near))
-    assert f"(n - s) < {least} ? 0 : (n - s) / 4;" in emit_c(changed, C).text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from dataclasses import replace
 from itertools import product
 
@@ -17,12 +16,10 @@ from loopwright.frontends.c import read_c
 from loopwright.ir.dtypes import DTYPES, FLOAT32, FLOAT64, DType
 from loopwright.ir.expr import Cast, Const, Expr, Load, Var
 from loopwright.ir.loops import Block, Buffer, For, LoopNest, Mark, Store
-from loopwright.ir.visit import statements
 from loopwright.ir.whole_vectors import takes_whole_vectors, whole_vector_lanes
 from loopwright.lower.build import loop
 from loopwright.machines.load import load_machine
 from loopwright.planner.planners import model_planner
-from loopwright.runtime.toolchain import build_library, load_library
 
 SIZES = (0, 1, 2, 7, 13, 255, 256, 257, 300, 521, 1031)
 R, J, N = Var("r"), Var("j"), Var("n")
@@ -67,41 +64,6 @@ def test_every_element_is_computed_once(dtype: DType, dialect: Dialect) -> None:
         np.testing.assert_array_equal(found, expected, str((n, offset, start)))
 
 
-@needs_cc
-@pytest.mark.parametrize("dtype", [FLOAT32, FLOAT64], ids=str)
-def test_loops_of_known_length(dtype: DType) -> None:
-    lengths = (16, 17, 31, 32, 33, 118)
-    kernels = compile_c([doubled(dtype, 1, Const(n + 1)) for n in lengths], C, FLAGS)
-    source = np.random.default_rng(0).random((2, ROW)).astype(dtype.numpy)
-    for offset, (n, kernel) in product((0, 1, 7, 15), zip(lengths, kernels, strict=True)):
-        found = np.full(2 * ROW + offset, 5, dtype.numpy)[offset:].reshape(2, ROW)
-        expected = found.copy()
-        expected[:, 2 : n + 2] = 2 * source[:, 1 : n + 1]
-        kernel({"A": source, "B": found}, {"n": 0, "m": 2})
-        np.testing.assert_array_equal(found, expected, str((n, offset)))
-
-
-def test_vectors_that_overlap() -> None:
-    """Where nothing is read that is stored; short loops of unknown length run singly."""
-    lines = [line.strip() for line in emit_c(doubled(FLOAT64), C).text.splitlines()]
-    at = lines.index("const long j_last = n - 8;")
-    assert lines[at + 1 : at + 10] == [
-        "if (j_last >= 0) {",
-        "long j_line = lw_next_line(B[r * 2048 + 1], 0, 8);",
-        "for (long j_from = 0;; j_from = j_line < j_last ? j_line : j_last, j_line += 8) {",
-        "lw_simd_8()",
-        "for (long j = j_from; j < j_from + 8; j++) {",
-        "B[r * 2048 + (j + 1)] = A[r * 2048 + j] + A[r * 2048 + j];",
-        "}",
-        "if (j_from == j_last) break;",
-        "}",
-    ]
-    known = emit_c(doubled(FLOAT64, 1, Const(119)), C).text
-    assert known.count("for (long j = ") == 1
-    assert "j_last" not in emit_c(doubled(FLOAT64, 1, Const(15)), C).text
-    assert "j_last" not in emit_c(doubled(FLOAT64, 1, Const(119), in_place=True), C).text
-
-
 def test_what_compilers_are_told() -> None:
     text = emit_c(doubled(FLOAT64, in_place=True), C).text
     assert text.count("lw_to_line(") == 2  # defined, and asked once for the row
@@ -121,36 +83,7 @@ def test_what_compilers_are_told() -> None:
     assert "simdlen" not in plain
 
 
-def test_loops_that_store_to_several_arrays_are_left_alone() -> None:
-    """Only one of them would begin at a line."""
-    nest = doubled(FLOAT64)
-    (row,) = (x for x in statements(nest.body) if isinstance(x, For) and x.var == "j")
-    other = Store("D", (R, J), Load("A", (R, J), FLOAT64))
-    both = replace(row, body=Block((row.body, other)))
-    assert whole_vector_lanes(row, nest) == 8
-    assert whole_vector_lanes(both, nest) is None
-    buffers = (*nest.buffers, replace(nest.buffers[1], name="D"))
-    changed = replace(nest, buffers=buffers, body=loop(R, 0, Var("m"), both))
-    text = emit_c(changed, C).text
-    assert "lw_to_line" not in text
-    assert "simdlen" not in text
-
-
-def test_strides_of_other_lengths_are_left_alone() -> None:
-    nest = doubled(FLOAT64)
-    apart = [replace(b, strides=(Const(2 * ROW), Const(2))) for b in nest.buffers]
-    assert "to_line" not in emit_c(replace(nest, buffers=tuple(apart)), C).text
-
-
 ONE = Const(1.0, FLOAT64)
-
-
-def test_copies_are_left_to_compilers() -> None:
-    """They call memcpy for such a loop, once where it is one."""
-    nest = doubled(FLOAT64)
-    copy = Store("B", (R, J + 1), Load("A", (R, J), FLOAT64))
-    whole = loop(R, 0, Var("m"), loop(J, 0, N, copy, mark=Mark.SIMD))
-    assert "to_line" not in emit_c(replace(nest, body=whole), C).text
 
 
 def stored(*index: Expr, value: Expr = ONE) -> Store:
@@ -233,18 +166,6 @@ def test_all_loops_or_none() -> None:
         assert takes_whole_vectors(LoopNest("f", (), ("n",), body, vector_bits=512)) == is_told
 
 
-SOURCE = """
-void smooth(int n, int m, float a[n][m], float b[n][m], float t) {
-#pragma scop
-  for (int i = 0; i < n; i++)
-    for (int j = 2; j < m - 1; j++)
-      b[i][j] = t * j + a[i][j - 2] * a[i][j + 1];
-#pragma endscop
-}
-"""
-PLAIN = ("-O1", "-ffp-contract=off")
-
-
 def rewritten(text: str, machine: str, target: str) -> str:
     file = read_c(text)
     chosen = load_machine(machine)
@@ -253,48 +174,3 @@ def rewritten(text: str, machine: str, target: str) -> str:
         for region in file.regions
     ]
     return spliced(file, found).decode()
-
-
-@needs_cc
-@pytest.mark.parametrize("target", ["c", "openmp"])
-@pytest.mark.parametrize("machine", ["sapphirerapids", "zen3"])
-def test_text_of_a_file(machine: str, target: str) -> None:
-    """Texts for AVX-512 begin at lines; all texts have the bits of the source order."""
-    text = rewritten(SOURCE, machine, target)
-    assert ("lw_to_line(b[i][2], 2, j_end)" in text) == (machine == "sapphirerapids")
-    flags = ("-O3", "-ffp-contract=off", *(["-fopenmp"] if has_openmp() else []))
-    plain, written = (
-        load_library(build_library(*made))["smooth"] for made in ((SOURCE, PLAIN), (text, flags))
-    )
-    rng = np.random.default_rng(1)
-    for n, m in product((0, 1, 3), (1, 3, 4, 5, 17, 515, 1031)):
-        a, first = rng.random((2, n, m), np.float32)
-        expected, found = first.copy(), first.copy()
-        for function, into in ((plain, expected), (written, found)):
-            pointers = [ctypes.c_void_p(array.ctypes.data) for array in (a, into)]
-            function(n, m, *pointers, ctypes.c_float(0.5))
-        assert found.tobytes() == expected.tobytes(), (n, m)
-
-
-@needs_cc
-def test_elements_that_two_iterations_store() -> None:
-    """The later iteration has the last word, also where vectors overlap."""
-    nest = doubled(FLOAT64)
-    (row,) = (x for x in statements(nest.body) if isinstance(x, For) and x.var == "j")
-    element = Load("A", (R, J), FLOAT64)
-    first, second = (
-        Store("B", (R, J + 1), element + Const(1.0, FLOAT64)),
-        Store("B", (R, J), element * Const(3.0, FLOAT64)),
-    )
-    both = replace(row, body=Block((first, second)))
-    changed = replace(nest, body=loop(R, 0, Var("m"), both))
-    assert "lw_next_line" in emit_c(changed, C).text
-    (kernel,) = compile_c([changed], C, FLAGS)
-    source = np.random.default_rng(0).random((2, ROW))
-    for n, offset in product((1, 7, 8, 9, 17, 33, 300), (0, 1, 5)):
-        found = np.full(2 * ROW + offset, 5.0)[offset:].reshape(2, ROW)
-        expected = found.copy()
-        expected[:, :n] = 3.0 * source[:, :n]
-        expected[:, n] = source[:, n - 1] + 1.0
-        kernel({"A": source, "B": found}, {"n": n, "m": 2})
-        np.testing.assert_array_equal(found, expected, str((n, offset)))

@@ -79,21 +79,6 @@ def test_errors_and_ends(function: str, kind: str) -> None:
     assert np.array_equal(np.signbit(b[zero]), np.signbit(rounded[zero]))
 
 
-@pytest.mark.drawn(3)
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("function", ULPS)
-def test_single_numbers_and_lanes_have_the_same_bits(function: str, kind: str) -> None:
-    """A loop of one iteration takes a number at a time, also those that are the library's."""
-    a = arguments(function, kind)[:3000]
-    call = lw.compile(source(function, kind))
-    b, single = np.zeros_like(a), np.zeros_like(a)
-    call(len(a), a, b)
-    for i in range(len(a)):
-        call(1, a[i : i + 1], single[i : i + 1])
-    assert np.array_equal(b, single, equal_nan=True)
-    assert np.array_equal(np.signbit(b[b == 0]), np.signbit(single[b == 0]))
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("function", ULPS)
 def test_any_nan_stays_one(function: str, kind: str) -> None:
@@ -104,36 +89,6 @@ def test_any_nan_stays_one(function: str, kind: str) -> None:
     b = np.zeros_like(a)
     lw.compile(source(function, kind))(len(a), a, b)
     assert np.isnan(b).all()
-
-
-SUM_OF_WAVES = """
-void f(int n, int m, double x[n], double q[m], double s[m][2]) {
-#pragma scop
-  for (int k = 0; k < m; k++) {
-    double re = 0.0, im = 0.0;
-    for (int i = 0; i < n; i++) {
-      double angle = q[k] * x[i];
-      re += cos(angle);
-      im += angle > 0.0 ? sin(angle) : 0.0;
-    }
-    s[k][0] = re;
-    s[k][1] = im;
-  }
-#pragma endscop
-}
-"""
-
-
-@pytest.mark.drawn(2)
-@pytest.mark.parametrize("n", [1, 7, 64, 131])
-def test_sums_of_waves(n: int) -> None:
-    random = np.random.default_rng(n)
-    x, q = random.uniform(-9, 9, n), 2.0 ** random.uniform(0, 50, 5)
-    s = np.zeros((5, 2))
-    lw.compile(SUM_OF_WAVES)(n, 5, x, q, s)
-    angles = q[:, None] * x
-    wanted = np.stack([np.cos(angles).sum(1), np.where(angles > 0, np.sin(angles), 0).sum(1)], 1)
-    np.testing.assert_allclose(s, wanted, rtol=0, atol=1e-13 * n)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +115,3 @@ def test_their_code(name: str, function: str) -> None:
     is_ours = (function, FLOAT64) in elementary_functions(machine.features)
     assert (f"llvm.{function}.f64" in text) is not is_ours
     llvm.parse_assembly(text).verify()
-
-
-def test_older_machines_have_none() -> None:
-    assert not elementary_functions(load_machine("core-e5450").features)

@@ -44,36 +44,3 @@ def test_one_rounding(shape: str) -> None:
         columns = zip(*(map(Decimal, v.tolist()) for v in (a, b, x)), strict=True)
         exact = [float(SHAPES[shape](*values)) for values in columns]
     assert y.tolist() == exact
-
-
-@needs_fma
-def test_of_two_products_the_second_is_fused() -> None:
-    a, b, x = numbers()
-    y = np.zeros_like(a)
-    lw.compile(TEXT.format("a[i] * x[i] + b[i] * x[i]"), threads=1)(len(a), a, b, x, y)
-    with localcontext(prec=400):
-        expected = [
-            float(Decimal(p * r) + Decimal(q) * Decimal(r))
-            for p, q, r in zip(a.tolist(), b.tolist(), x.tolist(), strict=True)
-        ]
-    assert y.tolist() == expected
-
-
-@pytest.mark.parametrize("plus", ["+", "-"])
-def test_complex_numbers_are_rounded_by_their_parts(plus: str) -> None:
-    @lw.jit(threads=1)
-    def updated(a, b, x):
-        for i in range(a.shape[0]):
-            x[i] = x[i] + a[i] * b[i]
-
-    @lw.jit(threads=1)
-    def reduced(a, b, x):
-        for i in range(a.shape[0]):
-            x[i] = x[i] - a[i] * b[i]
-
-    re, im, _ = numbers()
-    a, b, x = re + 1j * im, im - 2j * re, re * im + 0j
-    found = x.copy()
-    (updated if plus == "+" else reduced)(a, b, found)
-    right = x + a * b if plus == "+" else x - a * b
-    np.testing.assert_allclose(found, right, rtol=1e-12, atol=1e-13)

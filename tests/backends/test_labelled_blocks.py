@@ -1,16 +1,12 @@
 """Blocks that are left early: their text, their check, and code beside the interpreter."""
 
-import numpy as np
 import pytest
 
-from backends.c_compiled import compile_c, needs_cc
-from backends.compiled import assert_compiled
 from ir.examples import load, loop, nest_of, store
 from loopwright.diagnostics import InternalError
 from loopwright.ir.check import check_nest
 from loopwright.ir.dtypes import FLOAT64
 from loopwright.ir.expr import Binary, Const, Var
-from loopwright.ir.interpret import interpret_nest
 from loopwright.ir.loops import Block, If, LabelledBlock, Leave, Let, LoopNest, Mark, Stmt
 from loopwright.ir.text import nest_text
 
@@ -43,33 +39,6 @@ def test_text() -> None:
         "                y[i] = t * 2.0",
         "        y[n - 1] = 5.0",
     ]
-
-
-@pytest.mark.parametrize("limit", [-9.0, 0.5, 9.0])
-def test_machine_code_leaves_where_the_interpreter_does(limit: float) -> None:
-    x = np.array([1.0, -1.0, 0.25, -0.5, 2.0, 0.0])
-    found = assert_compiled(first_above(limit), {"x": x, "y": np.zeros(6)}, {"n": 6})
-    want = np.zeros(6)
-    for at, value in enumerate(x):
-        if value > limit:
-            break
-        if value >= 0:
-            want[at] = 2 * value
-    else:
-        want[5] = 5
-    np.testing.assert_array_equal(found["y"], want)
-
-
-@needs_cc
-def test_c_text_leaves_where_the_interpreter_does() -> None:
-    limits = (-9.0, 0.5, 9.0)
-    codes = compile_c([first_above(limit) for limit in limits])
-    x = np.array([1.0, -1.0, 0.25, -0.5, 2.0, 0.0])
-    for limit, code in zip(limits, codes, strict=True):
-        found, want = np.zeros(6), np.zeros(6)
-        code({"x": x, "y": found}, {"n": 6})
-        interpret_nest(first_above(limit), {"x": x, "y": want}, {"n": 6})
-        np.testing.assert_array_equal(found, want)
 
 
 def fault(body: Stmt) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from backends.compiled import assert_compiled, assert_same_bits, compile_nest, run_kernel
+from backends.compiled import assert_same_bits, compile_nest, run_kernel
 from loopwright.backends.llvm.llvm_emitter import emit_module
 from loopwright.ir.dtypes import FLOAT32, FLOAT64, DType
 from loopwright.ir.expr import Const, Expr, Load, Var
@@ -55,23 +55,12 @@ def test_every_element_is_computed_once(dtype: DType) -> None:
         assert_same_bits(found, expected, (n, offset))
 
 
-def test_the_interpreter_knows_no_lines() -> None:
-    arrays = {"A": np.arange(4096.0).reshape(2, 2048), "B": np.zeros((2, 2048))}
-    assert_compiled(doubled(FLOAT64), arrays, {"n": 300, "m": 2})
-
-
 def test_what_llvm_is_told() -> None:
     text = emit_module(doubled(FLOAT64)).text
     assert re.search(r"icmp sge i64 %t\d+, 256$", text, re.MULTILINE)  # 2 KiB of doubles
     assert " = lshr i64 " in text
     assert "label %cut." in text
     assert "cut." not in emit_module(replace(doubled(FLOAT64), to_lines=frozenset())).text
-
-
-def test_strides_of_other_lengths_are_left_alone() -> None:
-    nest = doubled(FLOAT64)
-    apart = [replace(b, strides=(Const(4096), Const(2))) for b in nest.buffers]
-    assert "cut." not in emit_module(replace(nest, buffers=tuple(apart))).text
 
 
 def simd(*body: Store | Let | For) -> For:
@@ -146,26 +135,6 @@ def smoothed(dtype: DType, start: int = 1, stop: Expr = N, *, in_place: bool = F
     whole = loop(R, 0, Var("m"), body)
     nest = LoopNest("smoothed", buffers, ("n", "m"), whole, leave_to_llvm=True)
     return replace(nest, vector_bits=512)
-
-
-@pytest.mark.parametrize("in_place", [False, True])
-@pytest.mark.parametrize("dtype", [FLOAT32, FLOAT64], ids=str)
-def test_vectors_that_overlap(dtype: DType, *, in_place: bool) -> None:
-    """All elements, wherever the array begins, and none beside them; sums of few bits are exact."""
-    lengths = (None, 17, 33, 119)
-    nests = [smoothed(dtype, stop=N if k is None else Const(k), in_place=in_place) for k in lengths]
-    source = np.random.default_rng(0).integers(-99, 99, (7, 2048)).astype(dtype.numpy)
-    sums = sum(source[row : row + 3] for row in range(5))
-    sums = (sums[:, :-2] + sums[:, 1:-1] + sums[:, 2:]) / 2
-    for nest, length in zip(nests, lengths, strict=True):
-        kernel = compile_nest(nest)
-        sizes = (0, 1, 2, 8, 9, 10, 16, 17, 24, 25, 33, 301) if length is None else (length,)
-        for n, offset in product(sizes, (0, 1, 3, 8, 13)):
-            found = np.full(3 * 2048 + offset, 0.5, dtype.numpy)[offset:].reshape(3, 2048)
-            expected = found.copy()
-            expected[:, 1:n] = sums[:, : max(n - 1, 0)] + (0.5 if in_place else 0)
-            run_kernel(kernel, nest, {"A": source, "B": found}, {"n": n, "m": 3})
-            assert_same_bits(found, expected, (n, offset))
 
 
 def test_which_vectors_overlap() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from loopwright.backends.llvm.llvm_metadata import Metadata
 from loopwright.ir.dtypes import FLOAT64
-from loopwright.ir.expr import Binary, Const, Expr, Load, Var
+from loopwright.ir.expr import Const, Expr, Load, Var
 from loopwright.ir.loops import For, If, Mark, Store
 from loopwright.lower.build import loop
 
@@ -47,23 +47,6 @@ def test_flags_are_not_expected_to_be_set(place: Expr, is_rare: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("exponent", "powers", "count"),
-    [(-1.5, 1, 4), (-1.5, 4, 2), (0.5, 9, 1), (2.0, 1, 0)],
-    ids=["one chain", "a chain for each of four rows", "more than fit", "a product"],
-)
-def test_chains_of_powers_run_beside_each_other(exponent: float, powers: int, count: int) -> None:
-    element = Load("A", (Var("i"),), FLOAT64)
-    total: Expr = Const(0.0, FLOAT64)
-    for _ in range(powers):
-        total = total + Binary("pow", element, Const(exponent, FLOAT64))
-    body = Store("B", (Var("i"),), total)
-    metadata = Metadata()
-    metadata.loop(loop(Var("i"), 0, Var("n"), body, mark=Mark.SIMD), metadata.group())
-    found = [line for line in metadata.lines if "llvm.loop.interleave.count" in line]
-    assert [f"i32 {count}" in line for line in found] == ([True] if count else [])
-
-
-@pytest.mark.parametrize(
     ("index", "trips", "is_taken"),
     [
         ((Var("r"), Var("j")), 8, True),
@@ -82,17 +65,3 @@ def test_a_few_whole_vectors_are_taken(index: tuple[Expr, ...], trips: int, is_t
     text = "\n".join(metadata.lines)
     assert (f'"llvm.loop.vectorize.width", i32 {min(2, trips)}' in text) == is_taken
     assert "i1 true" not in text, "LLVM warns where a wish is not fulfilled"
-
-
-@pytest.mark.parametrize(
-    ("trips", "bits", "lanes", "count"),
-    [(8, 512, 8, 1), (12, 512, 4, 1), (6, 256, 2, 1), (64, 256, 4, 4), (8, 128, 2, 4)],
-    ids=["one vector", "three of half the width", "three", "many", "four"],
-)
-def test_a_few_whole_vectors_leave_no_rest(trips: int, bits: int, lanes: int, count: int) -> None:
-    metadata = Metadata(vector_bits=bits)
-    body = Store("A", (Var("j"),), Load("B", (Var("j"),), FLOAT64))
-    metadata.loop(For("j", Const(0), Const(trips), body, Const(1), Mark.SIMD), None)
-    text = "\n".join(metadata.lines)
-    assert f'"llvm.loop.vectorize.width", i32 {lanes}' in text
-    assert f'"llvm.loop.interleave.count", i32 {count}' in text

@@ -17,7 +17,7 @@ from loopwright.kernels import thread_pool
 from loopwright.lower.buffers import stride_name
 from loopwright.lower.passes import lower_schedule
 from loopwright.runtime.kernel import CompiledKernel
-from loopwright.runtime.llvm_engine import assembly, compile_to_object, load_object
+from loopwright.runtime.llvm_engine import compile_to_object, load_object
 from loopwright.transform.contract import Contract
 from loopwright.transform.plan import apply_plan
 from oracle import arrays_of
@@ -98,15 +98,3 @@ def test_procedures_are_right(is_linked: bool, shares: int) -> None:
     interpret_program(TWO, arrays, params)
     for name, data in arrays.items():
         np.testing.assert_array_equal(found[name], data)
-
-
-def test_one_procedure_is_compiled_once() -> None:
-    nest = nest_of(*CORES)
-    module = emit_module(nest)
-    text = assembly(module.units)
-    assert text.count(f"{nest.name}_0:") == 1
-    assert f"{nest.name}_1:" not in text
-
-
-def test_checked_nests_have_no_procedures() -> None:
-    assert emit_module(nest_of(*CORES), checked=True).units[1:] == ()

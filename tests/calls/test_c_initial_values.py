@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from backends.c_compiled import needs_cc
 from frontends.c_functions import build, copies, needs_compiler, run_compiled
-from loopwright.diagnostics import DtypeError, SourceError, UsageError
+from loopwright.diagnostics import SourceError, UsageError
 
 HEADER = """\
 #include <math.h>
@@ -128,48 +127,6 @@ def test_values_are_those_of_the_compiler(is_written: bool, tmp_path: Path) -> N
             np.testing.assert_allclose(found["out"], theirs["out"], rtol, 0, err_msg=declared)
 
 
-BOUNDS = """\
-void smooth(int n, int steps, double dt, double a[n], double b[n])
-{
-    int half = n / 2, last = half - 1;
-    const int m = half + 1;
-    double h = 1.0 / n;
-    const double c = dt * h * h;
-    double part[m];
-    int table[4] = {1, 2, 1, 0};
-    double w[2][3] = { { 0.25, 0.5, 0.25 }, { 1 } };
-#pragma scop
-    for (int i = 0; i < half; i++)
-        part[i] = c * a[i] + table[i % 4];
-    for (int i = 1; i < last; i++)
-        b[i] = w[0][0] * part[i - 1] + w[0][1] * part[i] + w[0][2] * part[i + 1] + w[1][1];
-    h = h * 2;
-#pragma endscop
-    double late = dt / (steps + 1);
-#pragma scop
-    for (int i = half; i < n; i++)
-        b[i] = late * a[i] + h;
-#pragma endscop
-}
-"""
-
-
-@needs_compiler
-@pytest.mark.parametrize("target", ["host", pytest.param("c", marks=needs_cc)])
-def test_bounds_extents_and_factors(target: str, tmp_path: Path) -> None:
-    library = build(tmp_path, BOUNDS)
-    for threads in (1, 2):
-        ours = lw.compile(BOUNDS, target=target, threads=threads)
-        for n in (1, 2, 3, 13, 64, 101):
-            for steps in (0, 5):
-                arrays = {"a": np.random.default_rng(n).random(n), "b": np.zeros(n)}
-                theirs: dict[str, Any] = {"n": n, "steps": steps, "dt": 0.3, **arrays}
-                found = copies(theirs)
-                run_compiled(library, "smooth", theirs)
-                ours(*found.values())
-                np.testing.assert_allclose(found["b"], theirs["b"], 1e-14)
-
-
 COUNTERS = """\
 void counters(int n, double a[n], double b[n])
 {
@@ -282,13 +239,6 @@ def test_values_that_stay_refused(declared: str, between: str) -> None:
     assert "error: the value that 'v' begins with is not known to a call [LW151]" in str(told.value)
 
 
-def test_a_value_before_a_region_that_changes_what_it_is_made_of() -> None:
-    k = lw.compile(function("double v = dt;", "double w = v * n;", "a[i] = v + w + dt;"))
-    a = np.zeros(3)
-    k(3, 0.5, a)
-    np.testing.assert_array_equal(a, 0.5 + 1.5 + 4.0)
-
-
 def test_items_that_are_computed_are_refused() -> None:
     with pytest.raises(SourceError) as told:
         lw.compile(function("double v[2] = {dt, 1};", after="a[i] = v[0];"))
@@ -306,46 +256,6 @@ def test_items_that_are_computed_are_refused() -> None:
         lw.compile(function("double v[2] = {1, 2, 3};", after="a[i] = v[0];"))(1, 1, np.ones(1))
 
 
-def test_items_are_converted() -> None:
-    source = """\
-unsigned char low[3] = {300, -1, 2.75};
-void k(unsigned a[3])
-{
-    unsigned v[3] = {-1, 2, 3.5};
-#pragma scop
-    for (int i = 0; i < 3; i++)
-        a[i] = v[i] - low[i];
-#pragma endscop
-}
-"""
-    a = np.zeros(3, np.uint32)
-    lw.compile(source)(a)
-    np.testing.assert_array_equal(a, [2**32 - 1 - 44, 2**32 + 2 - 255, 1])
-
-
-def test_what_no_region_uses_is_not_computed() -> None:
-    unused = "double w = a[0], q[1] = {dt}; int z = n / (n - n), y = sizeof(n);"
-    k = lw.compile(function(f"{unused} double v = dt;"))
-    a = np.zeros(2)
-    k(2, 0.5, a)
-    np.testing.assert_array_equal(a, 0.5)
-
-
-@pytest.mark.parametrize(
-    "declared",
-    [
-        "int v = dt++;",
-        "int v = (dt = 3);",
-        "int v = dt = 3;",
-        "int v = dt -= 1;",
-        "int v[1] = {dt--};",
-    ],
-)
-def test_declarations_that_change_other_variables_are_code(declared: str) -> None:
-    with pytest.raises(SourceError, match=r"'k' is more than its regions \[LW150\]"):
-        lw.compile(function(declared, after="a[i] = 1;"))
-
-
 def test_an_integer_divided_by_zero() -> None:
     k = lw.compile(function("int w = 12 / n, v = w + 1;", after="a[i] = v * dt;"))
     with pytest.raises(SourceError) as told:
@@ -359,25 +269,3 @@ def test_an_integer_divided_by_zero() -> None:
     a = np.ones(3)
     k(3, 0.5, a)
     np.testing.assert_array_equal(a, 5 * 4.0)
-
-
-def test_arguments_that_only_declarations_read_are_checked() -> None:
-    source = function("double v = dt;").replace("dt = dt * 2;", "")
-    a = np.ones(2)
-    with pytest.raises(DtypeError, match="argument 'dt' is a number of float64"):
-        lw.compile(source)(2, "dt", a)
-    source = source.replace("double dt", "short dt")
-    with pytest.raises(UsageError, match="argument 'dt' does not fit int16"):
-        lw.compile(source)(2, 1 << 15, a)
-    np.testing.assert_array_equal(a, 1)
-
-
-def test_a_long_chain() -> None:
-    steps = "".join(f"double v{at} = v{at - 1} + v{at - 1} / 2; " for at in range(1, 60))
-    source = function(f"double v0 = dt; {steps}", after="a[i] = v59;")
-    a = np.zeros(1)
-    lw.compile(source)(1, 2.0, a)
-    np.testing.assert_allclose(a, 2 * 1.5**59)
-    steps = "".join(f"double v{at} = v{at - 1} + 1; " for at in range(1, 2000))
-    with pytest.raises(SourceError, match=r"LW151"):
-        lw.compile(function(f"double v0 = dt; {steps}", after="a[i] = v1999;"))

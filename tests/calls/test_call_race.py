@@ -11,7 +11,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -74,7 +73,53 @@ class Course:
             self.work.pop(0)()
 
 
-def test_short_calls_are_not_raced() -> None:
+NOISE = [10 * MS, 14 * MS, 9 * MS, 13 * MS]
+
+
+@pytest.mark.parametrize(
+    ("plan", "rival", "winner"),
+    [
+        (10 * MS, 5 * MS, "rival"),
+        (10 * MS, 9.7 * MS, "rival"),
+        (10 * MS, 9.85 * MS, "plan"),  # below 2%
+        (10 * MS, 10 * MS, "plan"),
+        (9.7 * MS, 10 * MS, "plan"),
+        (10 * MS, 500 * MS, "plan"),
+        (10 * MS, [30 * MS, *[5 * MS] * 40], "rival"),  # a slow first run is forgiven
+        ([10 * MS] * 8 + NOISE * 20, [x * 0.97 for x in NOISE[::-1]] * 20, "plan"),
+    ],
+)
+def test_the_faster_is_kept(
+    plan: float | list[float], rival: float | list[float], winner: str
+) -> None:
+    course = Course(plan, rival)
+    course.call(8)
+    course.work_off()
+    course.call(100)
+    assert course.settled == [winner]
+    course.work_off()
+    (kept,) = course.kept
+    assert kept.is_faster is (winner == "rival")
+    raced = course.served[8:]
+    if rival == 500 * MS:
+        assert raced.count("rival") == 1
+    elif isinstance(plan, float):
+        assert raced[:6] == ["plan", "rival", "rival", "plan", "plan", "rival"]
+        assert abs(raced.count("plan") - raced.count("rival")) <= 1
+        if isinstance(rival, float):
+            assert kept.base_seconds == pytest.approx(plan)
+            assert kept.seconds == pytest.approx(rival)
+
+
+def test_when_a_race_begins() -> None:
+    """With eight calls and fifty milliseconds; calls that are short are not raced at all."""
+    for seconds, before in ((10 * MS, 7), (1 * MS, 49)):
+        course = Course(seconds, 1 * MS)
+        course.call(before)
+        assert not course.work
+        course.call(20)
+        assert course.served == ["plan"] * (before + 20)  # while the rival is made
+        assert len(course.work) == 1
     course = Course([30e-6, 19e-6], 1e-6)
     course.call()
     assert not course.settled
@@ -82,50 +127,6 @@ def test_short_calls_are_not_raced() -> None:
     assert course.settled == ["plan"]
     assert course.race.is_settled
     assert not course.work
-
-
-def test_a_race_waits_for_eight_calls_and_fifty_milliseconds() -> None:
-    course = Course(10 * MS, 1 * MS)
-    course.call(7)
-    assert not course.work
-    course.call()
-    assert len(course.work) == 1
-    course = Course(1 * MS, 1 * MS)
-    course.call(49)
-    assert not course.work
-    course.call(2)
-    assert len(course.work) == 1
-
-
-def test_calls_run_by_the_plan_while_the_rival_is_made() -> None:
-    course = Course(10 * MS, 1 * MS)
-    course.call(20)
-    assert course.served == ["plan"] * 20
-    assert len(course.work) == 1
-
-
-@pytest.mark.parametrize(
-    ("plan", "rival", "winner", "gain"),
-    [
-        (10 * MS, 5 * MS, "rival", True),
-        (5 * MS, 10 * MS, "plan", False),
-        (10 * MS, 9.7 * MS, "rival", True),
-        (10 * MS, 9.85 * MS, "plan", False),  # below 2%
-        (10 * MS, 10 * MS, "plan", False),
-        (9.7 * MS, 10 * MS, "plan", False),
-    ],
-)
-def test_the_faster_is_kept(plan: float, rival: float, winner: str, gain: bool) -> None:
-    course = Course(plan, rival)
-    course.call(12)
-    course.work_off()
-    course.call(100)
-    assert course.settled == [winner]
-    course.work_off()
-    (kept,) = course.kept
-    assert kept.is_faster is gain
-    assert kept.base_seconds == pytest.approx(plan)
-    assert kept.seconds == pytest.approx(rival)
 
 
 def chain(course: Course, *others: float) -> dict[str, Callable[..., None]]:
@@ -171,80 +172,6 @@ def test_the_next_rival_meets_what_has_won(
     )
 
 
-def test_a_race_ends_where_the_next_rival_cannot_be_made() -> None:
-    course = Course(10 * MS, 5 * MS)
-    chain(course, 1 * MS)
-    first = course.race._prepare()
-    assert first is not None
-
-    def failing() -> Rival | None:
-        raise RuntimeError("no memory")
-
-    course.race._prepare = lambda: replace(first, then=failing)
-    course.call(100)
-    course.work_off()
-    course.call(100)
-    course.work_off()
-    assert course.settled == ["rival"]
-    assert len(course.kept) == 1
-
-
-def test_calls_of_a_race_that_is_over_do_not_count() -> None:
-    """Another thread's call may end when its rival has been raced, and the next one is there."""
-    course = Course(10 * MS, 5 * MS)
-    chain(course, 1 * MS)
-    course.call(8)
-    course.work_off()
-    old = course.race._rival
-    assert old is not None
-    while course.race._rival is old:
-        course.call()
-    course.work_off()
-    assert course.race._rival is not old
-    course.race._race(old, 1, 1e-9, True)
-    assert course.race._times == ([], [])
-    assert course.race._told[0].startswith("the source order is kept")
-
-
-def test_turns_are_even() -> None:
-    course = Course(10 * MS, 9.9 * MS)
-    course.call(8)
-    course.work_off()
-    course.call(100)
-    raced = course.served[8:]
-    assert raced[:8] == ["plan", "rival", "rival", "plan"] * 2
-    assert abs(raced.count("plan") - raced.count("rival")) <= 1
-    assert len(raced) == 32  # fifteen pairs and one that warms up
-
-
-def test_noise_keeps_the_plan() -> None:
-    noise = [10 * MS, 14 * MS, 9 * MS, 13 * MS]
-    course = Course([10 * MS] * 8 + noise * 20, [x * 0.97 for x in noise[::-1]] * 20)
-    course.call(8)
-    course.work_off()
-    course.call(100)
-    assert course.settled == ["plan"]
-
-
-def test_a_hopeless_rival_runs_once() -> None:
-    course = Course(10 * MS, 500 * MS)
-    course.call(8)
-    course.work_off()
-    course.call(100)
-    assert course.served.count("rival") == 1
-    assert course.settled == ["plan"]
-    course.work_off()
-    assert not course.kept[0].is_faster
-
-
-def test_a_slow_first_run_of_the_rival_is_forgiven() -> None:
-    course = Course(10 * MS, [30 * MS, *[5 * MS] * 40])
-    course.call(8)
-    course.work_off()
-    course.call(100)
-    assert course.settled == ["rival"]
-
-
 def test_a_trial_waits_until_as_much_was_computed() -> None:
     course = Course(10 * MS, 9 * MS, ratio=15.0)
     course.call(8)
@@ -255,26 +182,17 @@ def test_a_trial_waits_until_as_much_was_computed() -> None:
     assert "rival" in course.served
 
 
-def test_nothing_to_race() -> None:
-    course = Course(10 * MS, 1 * MS)
-    course.prepare = lambda: None  # type: ignore[method-assign]
-    course.race = CallRace(
-        course.plan, lambda: None, course.settle, clock=lambda: course.now, start=course.start
-    )
-    course.call(8)
-    course.work_off()
-    assert course.settled == ["plan"]
-
-
-@pytest.mark.parametrize("error", [ValueError("x"), OSError("x"), KeyError("x"), MemoryError("x")])
+@pytest.mark.parametrize("error", [None, OSError("x"), KeyError("x"), MemoryError("x")])
 @pytest.mark.parametrize("strict", [False, True])
 def test_whatever_fails_in_the_background_costs_the_race_only(
-    error: Exception, strict: bool
+    error: Exception | None, strict: bool
 ) -> None:
     course = Course(10 * MS, 1 * MS)
 
-    def failing() -> Rival:
-        raise error
+    def failing() -> Rival | None:
+        if error is not None:
+            raise error
+        return None
 
     course.race = CallRace(
         course.plan, failing, course.settle, clock=lambda: course.now, start=course.start
@@ -364,16 +282,6 @@ def test_a_child_process_goes_on_by_the_plan(monkeypatch: pytest.MonkeyPatch) ->
     assert course.settled == ["plan"]
 
 
-def test_only_one_thread_settles() -> None:
-    course = Course(10 * MS, 1 * MS)
-    threads = [threading.Thread(target=course.race._end, args=("over",)) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert course.settled == ["plan"]
-
-
 def test_race_is_checked() -> None:
     assert [checked_race(x) for x in (None, True, False)] == [None, True, False]
     with pytest.raises(WrongTypeError):
@@ -381,16 +289,6 @@ def test_race_is_checked() -> None:
 
 
 # -- threads --------------------------------------------------------------------------------------
-
-
-def test_work_is_done_by_a_thread_that_ends() -> None:
-    done = threading.Event()
-    assert in_background(done.set)
-    assert done.wait(30)
-    for thread in threading.enumerate():
-        if thread.name == "loopwright race":
-            thread.join(30)
-    assert not call_race._waiting
 
 
 def test_work_may_import_after_an_import_was_broken_off() -> None:
@@ -410,12 +308,14 @@ def test_work_may_import_after_an_import_was_broken_off() -> None:
         release_import_lock()
 
 
-def test_only_few_threads_wait() -> None:
+def test_only_few_threads_wait(capfd: pytest.CaptureFixture[str]) -> None:
+    """They end with their work, whose errors are nobody's."""
     go, began = threading.Event(), threading.Event()
 
     def wait() -> None:
         began.set()
         go.wait(30)
+        raise ValueError("inside")
 
     started = [in_background(wait) for _ in range(6)]
     began.wait(30)
@@ -424,16 +324,7 @@ def test_only_few_threads_wait() -> None:
     for thread in threading.enumerate():
         if thread.name == "loopwright race":
             thread.join(30)
-
-
-def test_an_error_of_work_is_kept_inside(capfd: pytest.CaptureFixture[str]) -> None:
-    def failing() -> None:
-        raise ValueError("inside")
-
-    assert in_background(failing)
-    for thread in threading.enumerate():
-        if thread.name == "loopwright race":
-            thread.join(30)
+    assert not call_race._waiting
     assert "inside" not in capfd.readouterr().err
 
 

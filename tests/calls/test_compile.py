@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import loopwright as lw
 from backends.c_compiled import needs_cc
-from calls.c_sources import GEMM, SAXPY, SERIAL, TWO
-from loopwright import options
+from calls.c_sources import GEMM, SAXPY, TWO
 from loopwright.calls.compile import CompiledFile
-from loopwright.diagnostics import DtypeError, LoopwrightError, SourceError, UsageError
-from loopwright.transform.loop_marks import Vectorize
-from loopwright.transform.plan import Plan
+from loopwright.diagnostics import SourceError, UsageError
 
 TARGETS = ["host", pytest.param("openmp", marks=needs_cc), pytest.param("c", marks=needs_cc)]
 A, B = np.arange(6.0).reshape(2, 3), np.arange(12.0).reshape(3, 4)
@@ -37,14 +33,6 @@ def test_gemm(target: str, threads: int) -> None:
     c[:] = 7
     gemm["gemm"](ni=2, nj=4, nk=3, alpha=2, C=c, A=A, B=B)
     np.testing.assert_array_equal(c, 2 * (A @ B))
-
-
-def test_a_path(tmp_path: Path) -> None:
-    path = tmp_path / "saxpy.c"
-    path.write_text(SAXPY.replace("a *", "FACTOR *"))
-    x, y = floats(1, 2, 3), floats(1, 1, 1)
-    lw.compile(path, defines={"FACTOR": 3})(3, 0, x, y)
-    np.testing.assert_array_equal(y, [4, 7, 10])
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -75,41 +63,6 @@ def test_several_functions() -> None:
     y = floats(1)
     one(1, 2, floats(3), y)
     assert y == 7
-
-
-def test_the_interpreter_on_request() -> None:
-    saxpy = lw.compile(SAXPY)
-    y = floats(1, 1)
-    with options.override(interpret=True):
-        saxpy(2, 2, floats(3, 4), y)
-    np.testing.assert_array_equal(y, [7, 9])
-
-
-def test_characters_of_either_sign() -> None:
-    source = """\
-void shift(int n, char s[n])
-{
-#pragma scop
-    for (int i = 0; i < n; i++)
-        s[i] = s[i] + 1;
-#pragma endscop
-}
-"""
-    shift = lw.compile(source)
-    for dtype in (np.int8, np.uint8):
-        text = np.array([65, 66], dtype)
-        shift(2, text)
-        np.testing.assert_array_equal(text, [66, 67])
-
-
-def test_arrays_of_open_extent() -> None:
-    source = SAXPY.replace("float x[n], float y[n]", "float *x, float y[]")
-    saxpy = lw.compile(source)
-    y = floats(1, 1, 1)
-    saxpy(2, 2, floats(3, 4, 5, 6), y)
-    np.testing.assert_array_equal(y, [7, 9, 1])
-    with pytest.raises(SourceError, match="outside"):
-        saxpy(4, 2, floats(1, 2, 3, 4), y)
 
 
 # -- what is refused, with nothing touched --------------------------------------------------------
@@ -151,30 +104,6 @@ def test_wrong_calls(args: tuple[object, ...], told: str, target: str) -> None:
         np.testing.assert_array_equal(x, y)
 
 
-def test_a_type_error_is_a_type_error() -> None:
-    with pytest.raises(DtypeError):
-        lw.compile(SAXPY)(1, 1, np.ones(1), floats(1))
-    with pytest.raises(TypeError):
-        lw.compile(SAXPY)(1, 1, np.ones(1), floats(1))
-
-
-def test_shared_memory_is_refused() -> None:
-    x = floats(1, 2, 3)
-    with pytest.raises(UsageError, match="'y' and 'x' share memory"):
-        lw.compile(SAXPY)(3, 1, x, x)
-    np.testing.assert_array_equal(x, [1, 2, 3])
-
-
-def test_sizes_that_leave_an_array() -> None:
-    source = SAXPY.replace("float y[n]", "float y[3]")
-    saxpy = lw.compile(source)
-    y = floats(1, 2, 3)
-    with pytest.raises(SourceError) as told:
-        saxpy(4, 1, floats(1, 2, 3, 4), y)
-    assert "<c>:5:" in str(told.value)
-    np.testing.assert_array_equal(y, [1, 2, 3])
-
-
 OTHER_CODE = SAXPY.replace("#pragma endscop\n", "#pragma endscop\n    y[0] = 0;\n")
 
 
@@ -187,34 +116,6 @@ def test_code_outside_regions_is_not_ours() -> None:
         "    ^^^^^^^^^\n"
         "try: put it into a region or another function; 'loopwright cc' leaves it where it is"
     )
-
-
-@pytest.mark.parametrize(
-    "between",
-    ["f(n);", "if (n) return;", "n++;", "for (;;) {}", "{ int k; }", "goto end; end:;", "x = y;"],
-)
-def test_other_code_of_all_kinds(between: str) -> None:
-    source = SAXPY.replace("#pragma scop\n", f"    {between}\n#pragma scop\n")
-    with pytest.raises(LoopwrightError):
-        lw.compile(source)
-
-
-@pytest.mark.parametrize(
-    "between",
-    [
-        "int k, m = 3;",
-        "const unsigned long k[3];",
-        "float part[n][4], *p;",
-        "static double s = 1e-3;",
-        "/* y[0] = 0; */",
-        "struct point *p;",
-    ],
-)
-def test_declarations_are_no_code(between: str) -> None:
-    source = SAXPY.replace("#pragma scop\n", f"    {between}\n#pragma scop\n")
-    y = floats(1)
-    lw.compile(source)(1, 2, floats(3), y)
-    assert y == 7
 
 
 def test_values_that_nobody_knows() -> None:
@@ -261,24 +162,6 @@ def test_wrong_options(keywords: dict[str, object], told: str) -> None:
 # -- plans, programs, reports ---------------------------------------------------------------------
 
 
-@pytest.mark.drawn(2)
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("plan", ["source", Plan((Vectorize("i", 4),))], ids=["source", "plan"])
-def test_a_plan_of_ones_own(target: str, plan: str | Plan) -> None:
-    saxpy = lw.compile(SAXPY, target=target, plan=plan)
-    x, y = np.arange(11, dtype=np.float32), np.ones(11, np.float32)
-    saxpy(11, 2, x, y)
-    np.testing.assert_array_equal(y, 2 * x + 1)
-
-
-def test_programs() -> None:
-    first, second = lw.parse_c(TWO)
-    assert [s.name for s in first.statements] == ["S0", "S1"]
-    assert second.params == ("n",)
-    (program,) = lw.parse_c(SAXPY, reassoc=True)
-    assert program.reassoc
-
-
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_program_is_called_with_parameters_then_arrays(target: str) -> None:
     (program,) = lw.parse_c(GEMM)
@@ -311,29 +194,6 @@ def test_reports() -> None:
     assert "vectorize" in saxpy.explain(*args) or "loops" in saxpy.explain(*args)
     assert repr(saxpy) == "<loopwright file <c>: saxpy>"
     assert repr(saxpy["saxpy"]) == "<loopwright function saxpy(n, a, x, y)>"
-
-
-def test_c_of_the_openmp_target_reads_like_the_source() -> None:
-    serial = lw.compile(SERIAL, target="c", plan="source")
-    assert serial.inspect_c(3, np.ones(3)) == (
-        "void serial(long n, double a[restrict n])\n"
-        "{\n"
-        "    for (long i = 1; i < n; i++) {\n"
-        "        a[i] = a[i - 1] / (1.0 + a[i]); /* <c>:6 */\n"
-        "    }\n"
-        "}\n"
-    )
-
-
-def test_jit_shows_c_too() -> None:
-    @lw.jit
-    def double(x, y):
-        for i in range(x.shape[0]):
-            y[i] = x[i] + x[i]
-
-    text = double.inspect_c(np.ones(5), np.ones(5))
-    assert "void kernel(" in text
-    assert "= x[" in text
 
 
 @pytest.mark.parametrize("is_other_thread", [False, True])

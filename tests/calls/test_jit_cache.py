@@ -1,4 +1,4 @@
-"""What is kept on disk about compiled functions: a later process does without isl."""
+"""What is kept of compiled functions, in summaries and on disk: nothing is taken on trust."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ import pytest
 
 import loopwright as lw
 from calls.comparison import assert_as_python, whole
-from frontends.kernels import define
 from loopwright import kernels, options
-from loopwright.calls.function_summary import FunctionSummary, summary_key
+from loopwright.calls.function_summary import FunctionSummary, compile_test
 from loopwright.calls.jit_definition import JitDefinition
+from loopwright.calls.polyhedral_function import PolyhedralFunction
 from loopwright.calls.specialisation import Specialisation
-from loopwright.diagnostics import SourceError
 from loopwright.frontends.python import argument_types, parse_function
-from loopwright.machines.calibration import Calibration, write_calibration
-from loopwright.machines.host import host
+from loopwright.frontends.source_tree import SourceTree
+from loopwright.ir.serial import Malformed
 from no_kernels import forget_kernels
 
 PROGRAM = """
@@ -97,17 +96,6 @@ def test_a_second_process_does_not_load_isl(file: Path) -> None:
     assert run(file) == "300.0 200.0 True True"
 
 
-def test_a_calibrated_machine_has_loops_of_its_own(file: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "cache"
-    measured = Calibration(host().llvm_cpu, 1e9, {}, {}, {}, memory_bytes_per_cycle=3.21)
-    with options.override(cache_dir=str(folder)):
-        write_calibration(measured)
-    assert run(file).startswith("270.0 200.0 True"), "planned anew, by what was measured"
-    assert run(file) == "270.0 200.0 False False"
-    (folder / "calibration.json").unlink()
-    assert run(file) == "270.0 200.0 False False", "the loops from before are still there"
-
-
 # -- one process -------------------------------------------------------------------------------
 
 
@@ -144,75 +132,10 @@ def _no_meaning(_: object) -> None:
     raise AssertionError("isl was asked")
 
 
-def shifted(x, y, k):
-    for i in range(x.shape[0]):
-        x[i] = y[i + k]
-
-
 def rows(y, A):
     for i in range(A.shape[0]):
         for j in range(A.shape[1]):
             y[i] += A[i, j]
-
-
-@pytest.mark.parametrize(
-    ("function", "args"),
-    [(shifted, (whole(5), whole(9), 3)), (rows, (whole(5), whole(5, 7)[::-1]))],
-)
-def test_recipes_are_found_again(
-    function: Callable[..., Any], args: tuple[Any, ...], later: Callable[[], None]
-) -> None:
-    assert_as_python(function, *args)
-    later()
-    assert_as_python(function, *args)
-
-
-def test_everything_counts(later: Callable[[], None]) -> None:
-    """Types, captured values, options and strides make code of their own."""
-    text = "def f(y, x):\n    for i in range(y.shape[0]):\n        y[i] = x[i] * K\n"
-    args = np.zeros(4), whole(4)
-    jit = lw.jit(threads=1)
-    jit(define(text, K=2))(*args)
-    later()
-    jit(define(text, K=2))(*args)
-    for call in (
-        lambda: jit(define(text, K=3))(*args),
-        lambda: jit(define(text, K=2))(np.zeros(4, "float32"), args[1]),
-        lambda: lw.jit(reassoc=True, threads=1)(define(text, K=2))(*args),
-        lambda: lw.jit(threads=2)(define(text, K=2))(*args),
-        lambda: jit(define(text, K=2))(np.zeros(8)[::2], args[1]),
-    ):
-        with pytest.raises(AssertionError, match="isl was asked"):
-            call()
-
-
-def test_refusals_and_reports_ask_isl(
-    later: Callable[[], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ask = Specialisation._polyhedral
-    lw.jit(shifted)(whole(5), whole(9), 3)
-    later()
-    compiled = lw.jit(shifted)
-    compiled(whole(5), whole(9), 4)
-    monkeypatch.setattr(Specialisation, "_polyhedral", ask)
-    with pytest.raises(SourceError, match=r"y\[9\] in y of shape \(9\), at i = 4"):
-        compiled(whole(5), whole(9), 5)
-    assert compiled.explain(whole(5), whole(9), 3).startswith("S0: no contraction")
-
-
-def test_damaged_recipes_are_made_anew(later: Callable[[], None]) -> None:
-    types = argument_types((whole(5), whole(5, 7)))
-    key = summary_key(parse_function(rows, types), reassoc=False)
-    for damage in ({}, {"params": 3}, {"params": [], "arrays": [], "unsafe": "p"}):
-        definition = JitDefinition(rows, types, reassoc=False)
-        assert definition.tree.captured
-        kernels.remember(key, damage)
-        for place in definition.places():
-            kernels.remember(place, damage)
-        assert_as_python(rows, whole(5), whole(5, 7))
-        facts = kernels.recall(key)
-        assert facts is not None
-        assert FunctionSummary.from_json(facts).params == ("y_0", "A_0", "A_1")
 
 
 DAMAGES: tuple[dict[str, Any], ...] = (
@@ -272,47 +195,6 @@ def result(function: Any) -> list[float]:
     return y.tolist()
 
 
-def test_functions_of_one_text_and_other_values(unread: Callable[[], None], tmp_path: Path) -> None:
-    make = in_file(tmp_path, SCALED)["make"]
-    factors = (2.0, 3.0, 3, True)
-    expected = [[1.0 + x * factor for x in range(3)] for factor in factors]
-    assert [result(make(factor)) for factor in factors] == expected
-    unread()
-    assert [result(make(factor)) for factor in factors] == expected
-    with pytest.raises(AssertionError, match="the function was read"):
-        result(make(4.0))
-
-
-def test_attributes_and_globals_count(unread: Callable[[], None], tmp_path: Path) -> None:
-    names = in_file(tmp_path, SCALED)
-    function = names["make"](2.0)
-    assert result(function) == [1.0, 3.0, 5.0]
-    names["Settings"].offset = 5.0
-    assert result(function) == [5.0, 7.0, 9.0]
-    unread()
-    assert result(function) == [5.0, 7.0, 9.0]
-    names["Settings"].offset = 1.0
-    assert result(function) == [1.0, 3.0, 5.0]
-    for offset in (1, -0.0, np.float32(1)):
-        names["Settings"].offset = offset
-        with pytest.raises(AssertionError, match="the function was read"):
-            result(function)
-
-
-def test_one_compiled_function_follows_its_values(
-    unread: Callable[[], None], tmp_path: Path
-) -> None:
-    names = in_file(tmp_path, SCALED)
-    for start in (lambda: None, unread):
-        start()
-        compiled = lw.jit(threads=1)(names["make"](2.0))
-        for offset in (1.0, 5.0, 1.0):
-            names["Settings"].offset = offset
-            y = np.zeros(3)
-            compiled(y, np.arange(3.0))
-            assert y.tolist() == [offset, offset + 2.0, offset + 4.0]
-
-
 def test_other_texts_types_and_options_are_read(unread: Callable[[], None], tmp_path: Path) -> None:
     function = in_file(tmp_path, SCALED)["make"](2.0)
     assert result(function) == [1.0, 3.0, 5.0]
@@ -328,8 +210,86 @@ def test_other_texts_types_and_options_are_read(unread: Callable[[], None], tmp_
             call()
 
 
-def test_no_cache() -> None:
-    with options.override(cache=False):
-        assert kernels.recall("anything") is None
-        kernels.remember("anything", {})
-        assert_as_python(rows, whole(5), whole(5, 7))
+def matvec(y, A, x):
+    for i in range(A.shape[0]):
+        s = 0.0
+        for j in range(A.shape[1]):
+            s += A[i, j] * abs(x[j])
+        y[i] = max(s, 0.0)
+
+
+MATVEC = (np.ones(3), np.ones((3, 4)), np.ones(4))
+
+
+def parsed(function: Callable[..., Any], *args: Any) -> SourceTree:
+    return parse_function(function, argument_types(args))
+
+
+def summary(function: Callable[..., Any], *args: Any) -> FunctionSummary:
+    return PolyhedralFunction(parsed(function, *args), reassoc=False).summary()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "p",
+        "p['m'] >= 0",
+        "p[0] >= 0",
+        "q['n'] >= 0",
+        "'n'",
+        "1.5",
+        "None",
+        "len(p)",
+        "p.clear()",
+        "p['n'] ** 99",
+        "p['n'] >> 1",
+        "[p['n']]",
+        "(lambda: 1)()",
+        "__import__('os')",
+        "1, 2",
+        "1\n2",
+        "1 if 1 else 1",
+        "(p := 1)",
+    ],
+)
+def test_anything_else_is_malformed(text: str) -> None:
+    with pytest.raises(Malformed) as refusal:
+        compile_test(text, ("n",))
+    assert str(refusal.value) == f"not a test of sizes: {text!r}"
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"params": ["A_0", "A_1", "x_0"]}, "variable y_0 is not in scope"),
+        ({"params": [1]}, "not a summary"),
+        ({"name": None}, "not a summary"),
+        ({"arguments": [["array", "y", "float64"]]}, "not an argument: ['array', 'y', 'float64']"),
+        ({"arguments": [["array", "y", "text", ["y_0"]]]}, "not an argument: ['array', 'y', 'te"),
+        ({"arguments": [["list", "y", "float64", ["y_0"]]]}, "not an argument: ['list'"),
+        ({"arguments": [["array", "y", "float64", [0]]]}, "not an argument: ['array', 'y'"),
+        ({"arguments": [["array", "y", "float32", ["y_0"]]]}, "not an argument: 'y'"),
+        ({"arguments": [["array", "y", "float64", ["n"]]]}, "not an argument: 'y'"),
+        ({"arguments": [["int", "t", "int64", []]]}, "not an argument: 't'"),
+        ({"result": "y"}, "not a result: 'y'"),
+        ({"result": [["y", 1], True]}, "not a result: [['y', 1], True]"),
+        ({"result": [["z"], False]}, "not a result: ('z',)"),
+        ({"unsafe": "print()"}, "not a test of sizes: 'print()'"),
+        ({"unsafe": None}, "not a summary"),
+        ({"arrays": []}, "array A is not declared"),
+        ({"contraction": []}, "not a contraction"),
+        ({"contraction": {"final": ["var", "other", "float64"]}}, "other is not in scope"),
+        ({"contraction": {"initial": ["var", "j", "int64"]}}, "variable j is not in scope"),
+        ({"contraction": {"out": ["access", "y", [], "float64"]}}, "0 subscripts for rank 1"),
+        ({"contraction": {"dtype": "float32"}}, "variable accumulator is float32, not float64"),
+    ],
+)
+def test_malformed_recipes(change: dict[str, Any], told: str) -> None:
+    data = summary(matvec, *MATVEC).to_json()
+    inner = change.get("contraction")
+    if isinstance(inner, dict):
+        change = {"contraction": {**data["contraction"], **inner}}
+    with pytest.raises(Malformed) as refusal:
+        FunctionSummary.from_json({**data, **change})
+    assert told in str(refusal.value)

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import builtins
 import gc
-import math
 import sys
-import threading
 import weakref
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright import options
 from loopwright.diagnostics import LoopwrightError
 from loopwright.ir.call_dispatch import STATE
 from loopwright.kernels import dispatcher
@@ -57,12 +52,6 @@ def first(x, n):
         x[i] = x[i] * FACTOR
 
 
-@lw.jit
-def rounded(x):
-    for i in range(x.shape[0]):
-        x[i] = math.floor(x[i]) + abs(x[i])
-
-
 def is_native(call: Callable[[], Any]) -> bool:
     """Whether a call does without Python; a fallback settles the countdown anew."""
     found = dispatcher()
@@ -75,32 +64,6 @@ def is_native(call: Callable[[], Any]) -> bool:
 def becomes_native(call: Callable[[], Any]) -> bool:
     call(), call()
     return is_native(call)
-
-
-def test_numbers_and_arguments() -> None:
-    x, y = np.arange(5.0), np.zeros(5)
-    wanted = np.zeros(5)
-    for s in (1.5, 2.0, -0.25, 7.0, 1.0):
-        assert add_scaled(s, x, y) is y
-        wanted += s * x
-        np.testing.assert_array_equal(y, wanted)
-    assert is_native(lambda: add_scaled(0.5, x, y))
-
-
-def test_new_arrays_and_temporaries() -> None:
-    a, b = np.arange(12.0).reshape(3, 4), np.arange(20.0).reshape(4, 5)
-    assert becomes_native(lambda: product(a, b))
-    result, other = product(a, b), product(a, b)
-    np.testing.assert_array_equal(result, a @ b)
-    assert not np.shares_memory(result, other)
-    np.testing.assert_array_equal(product(a + 1, b), (a + 1) @ b)
-
-
-def test_scalars_are_returned() -> None:
-    x = np.arange(6.0)
-    assert becomes_native(lambda: total(x))
-    assert type(total(x)) is np.float64
-    assert total(x) == 15.0
 
 
 def test_integers_count() -> None:
@@ -129,53 +92,6 @@ def test_outer_names_that_change(monkeypatch: pytest.MonkeyPatch) -> None:
     assert becomes_native(lambda: first(x, 3))
 
 
-def test_functions_of_modules_that_change(monkeypatch: pytest.MonkeyPatch) -> None:
-    x = np.full(3, 1.5)
-    assert becomes_native(lambda: rounded(x))
-    monkeypatch.setitem(globals(), "abs", float)
-    x[:] = -1.5
-    rounded(x)
-    np.testing.assert_array_equal(x, [-3.5] * 3)
-    monkeypatch.delitem(globals(), "abs")
-    assert builtins.abs is abs
-    assert becomes_native(lambda: rounded(x))
-
-
-def test_closures() -> None:
-    def make(n: float) -> tuple[Any, Callable[[float], None]]:
-        @lw.jit
-        def times(x):
-            for i in range(x.shape[0]):
-                x[i] = x[i] * n
-
-        def change(to: float) -> None:
-            nonlocal n
-            n = to
-
-        return times, change
-
-    times, change = make(2.0)
-    x = np.ones(4)
-    assert becomes_native(lambda: times(x))
-    change(5.0)
-    x[:] = 1
-    times(x)
-    np.testing.assert_array_equal(x, [5.0] * 4)
-
-
-def test_arguments_by_name_and_of_other_types() -> None:
-    x, y = np.arange(5.0), np.zeros(5)
-    assert becomes_native(lambda: add_scaled(1.0, x, y))
-    y[:] = 0
-    add_scaled(s=1.0, x=x, y=y)
-    add_scaled(np.float64(1.0), x, y)
-    add_scaled(1, x, y)
-    add_scaled(True, x, y)
-    add_scaled(1.0, x.astype(np.float32), y)
-    add_scaled(1.0, np.repeat(x, 2)[::2], y)
-    np.testing.assert_array_equal(y, 6 * x)
-
-
 def test_what_is_written_lies_apart() -> None:
     x, y = np.ones(8), np.zeros(8)
     assert becomes_native(lambda: add_scaled(1.0, x, y))
@@ -187,16 +103,6 @@ def test_what_is_written_lies_apart() -> None:
     y.flags.writeable = False
     with pytest.raises(LoopwrightError, match="read-only"):
         add_scaled(1.0, x, y)
-
-
-def test_options_and_threads() -> None:
-    x, y = np.ones(8), np.zeros(8)
-    assert becomes_native(lambda: add_scaled(1.0, x, y))
-    with options.override(interpret=True):
-        assert not becomes_native(lambda: add_scaled(1.0, x, y))
-    with options.override(boundscheck=True):
-        assert not becomes_native(lambda: add_scaled(1.0, x, y))
-    assert becomes_native(lambda: add_scaled(1.0, x, y))
 
 
 def test_functions_go_with_their_calls() -> None:
@@ -225,35 +131,13 @@ def test_many_calls_leave_nothing() -> None:
     everything = (x, y, s, a, a.dtype, None, add_scaled)
     gc.collect()  # what compilation has left refers to None
     before = [sys.getrefcount(x) for x in everything]
-    for _ in range(200_000):
+    for _ in range(20_000):
         add_scaled(s, x, y)
         product(a, a)
         total(x)
     gc.collect()
     after = [sys.getrefcount(x) for x in everything]
     assert all(abs(x - y) < 50 for x, y in zip(before, after, strict=True))
-
-
-def test_threads() -> None:
-    shapes = [(3, 4, 5), (40, 30, 20), (64, 64, 64)]
-    given = [(np.full((m, k), 1.0 + m), np.full((k, n), 2.0)) for m, n, k in shapes]
-    wanted = [a @ b for a, b in given]
-    ends = threading.Event()
-
-    def give_back() -> None:
-        while not ends.is_set():
-            lw.release_scratch()
-
-    def work(start: int) -> bool:
-        turns = ((start + k) % len(given) for k in range(300))
-        return all(np.array_equal(product(*given[at]), wanted[at]) for at in turns)
-
-    other = threading.Thread(target=give_back)
-    other.start()
-    with ThreadPoolExecutor(4) as pool:
-        assert all(pool.map(work, range(4)))
-    ends.set()
-    other.join()
 
 
 HALF = 0.5

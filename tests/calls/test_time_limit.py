@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -15,13 +14,11 @@ from loopwright.calls.splice import optimise_region
 from loopwright.cli import main
 from loopwright.diagnostics import SourceError, TimeLimitError
 from loopwright.frontends.c import read_c
-from loopwright.ir.islkit import bounded
 from loopwright.ir.machine import Machine
 from loopwright.ir.program import Program
 from loopwright.ir.schedule import Schedule
 from loopwright.machines.host import host
 from loopwright.planner.planners import model_planner
-from loopwright.time_limit import require_time, stage, time_limit
 from loopwright.transform.plan import Plan
 from no_kernels import forget_kernels
 
@@ -70,14 +67,6 @@ def test_a_function(ticks: Clock) -> None:
     assert x.tolist() == [2.0] * 4
 
 
-def test_python_does_not_take_its_place(ticks: Clock) -> None:
-    """A function that is left to Python where it is refused: a clock decides on no code."""
-    function = lw.jit(on_unsupported="python")(doubled)
-    ticks.step = 6.0
-    with pytest.raises(TimeLimitError):
-        function(np.ones(4))
-
-
 def test_a_region_of_c(ticks: Clock) -> None:
     """The place, the limit, the stage, the remedy; of the stage in which they were spent."""
     file = read_c(SOURCE)
@@ -102,49 +91,3 @@ def test_the_command_writes_nothing(
     assert main(["cc", str(source), "-o", str(output)]) != 0
     assert f"{source}:2:1: error: 'f' {SPENT} analysed" in capsys.readouterr().err
     assert not output.exists()
-
-
-def test_without_a_limit(ticks: Clock) -> None:
-    ticks.step = 1e9
-    with options.override(compile_seconds=0):
-        lw.jit(doubled)(np.ones(4))
-
-
-def test_a_caught_error_is_raised_at_the_end(ticks: Clock) -> None:
-    """Whoever survives it inside, with other code, has not chosen that code."""
-
-    def survived() -> str:
-        with time_limit("f"):
-            ticks.step = 6.0
-            with suppress(TimeLimitError):
-                require_time()
-            ticks.step = 0.0
-            return "other code"
-
-    with pytest.raises(TimeLimitError):
-        survived()
-
-
-def test_no_fallback_of_the_quota(ticks: Clock) -> None:
-    """Work that is left undone where isl gives up ends with the error where time is spent."""
-
-    def lowered() -> str:
-        with time_limit("f"), stage("lowered"):
-            ticks.step = 6.0
-            return bounded(lambda: "planned", lambda _: "in source order")
-
-    with pytest.raises(TimeLimitError) as caught:
-        lowered()
-    assert caught.value.stage == "lowered"
-
-
-def test_a_block_inside_another_belongs_to_it(ticks: Clock) -> None:
-    def nested() -> None:
-        with time_limit("outer"):
-            ticks.time += 4.0
-            with time_limit("inner"):
-                ticks.time += 2.0
-                require_time()
-
-    with pytest.raises(TimeLimitError, match="'outer'"):
-        nested()

@@ -1,7 +1,8 @@
-"""`loopwright cc` and `loopwright explain` as a user meets them: files, exit codes, refusals."""
+"""`loopwright cc` as a user meets it: files, exit codes, refusals, orders of one's own."""
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -11,10 +12,12 @@ import pytest
 
 from backends.c_compiled import needs_cc
 from calls.c_sources import GEMM, SAXPY, SERIAL, TWO
+from drawn import HUNTS, in_all
 from loopwright import cli
 from loopwright.calls.splice import Optimised
-from loopwright.cli import cc_command
+from loopwright.cli import cc_command, main
 from loopwright.frontends.c import CFile, CRegion
+from loopwright.planner import generic
 
 Capture = pytest.CaptureFixture[str]
 
@@ -28,50 +31,6 @@ def source(tmp_path: Path) -> Path:
 
 def files(path: Path) -> list[str]:
     return sorted(p.name for p in path.parent.iterdir())
-
-
-def test_the_result_stands_beside_the_source(source: Path, capsys: Capture) -> None:
-    assert cli.main(["cc", str(source)]) == 0
-    assert files(source) == ["saxpy.c", "saxpy.opt.c"]
-    assert source.read_text() == SAXPY
-    text = source.with_suffix(".opt.c").read_text()
-    assert text.startswith(
-        "void saxpy(int n, float a, float x[n], float y[n])\n{\n/* #pragma scop:"
-    )
-    assert "#pragma omp" in text
-    assert capsys.readouterr() == ("", "")
-
-
-def test_plain_c_to_stdout(source: Path, capsys: Capture) -> None:
-    assert cli.main(["cc", str(source), "--target", "c", "-o", "-"]) == 0
-    out = capsys.readouterr().out
-    assert "target c */" in out
-    assert "#pragma omp" not in out
-    assert files(source) == ["saxpy.c"]
-
-
-def test_macros_and_folders_reach_the_preprocessor(tmp_path: Path, capsys: Capture) -> None:
-    (tmp_path / "inner").mkdir()
-    (tmp_path / "inner" / "size.h").write_text("#define SIZE 20\n")
-    path = tmp_path / "f.c"
-    path.write_text(
-        '#include "size.h"\nTYPE a[SIZE];\nvoid f(void)\n{\n#pragma scop\n'
-        "    for (int i = 0; i < SIZE; i++)\n        a[i] = FACTOR * a[i];\n#pragma endscop\n}\n"
-    )
-    words = ["-DTYPE=double", "-D", "FACTOR=3", f"-I{tmp_path / 'inner'}", "-std=c99"]
-    assert cli.main(["cc", str(path), *words, "-o", "-"]) == 0
-    out = capsys.readouterr().out
-    assert "3.0 * a[" in out
-    assert '#include "size.h"\nTYPE a[SIZE];' in out
-
-
-def test_a_region_that_is_left_alone_is_told(tmp_path: Path, capsys: Capture) -> None:
-    path = tmp_path / "serial.c"
-    path.write_text(SERIAL)
-    assert cli.main(["cc", str(path)]) == 0
-    assert path.with_suffix(".opt.c").read_text() == SERIAL
-    told = "note: the region is left as it is: no step that pays was proven legal"
-    assert capsys.readouterr().err == f"{path}:4: {told}\n"
 
 
 # -- refusals: exit code 2, and no file is written or replaced -------------------------------------
@@ -116,17 +75,6 @@ def test_the_source_is_never_replaced(source: Path, capsys: Capture) -> None:
         "try: -o saxpy.opt.c\n"
     )
     assert source.read_text() == SAXPY
-
-
-def test_a_missing_file(capsys: Capture) -> None:
-    assert cli.main(["cc", "no-such-file.c"]) == 2
-    assert "cannot read 'no-such-file.c': No such file" in capsys.readouterr().err
-
-
-def test_a_folder_that_is_not_there(source: Path, capsys: Capture) -> None:
-    assert cli.main(["cc", str(source), "-o", str(source.parent / "no" / "x.c")]) == 2
-    assert "cannot write" in capsys.readouterr().err
-    assert files(source) == ["saxpy.c"]
 
 
 @needs_cc
@@ -257,42 +205,6 @@ def test_schedules_go_out_and_come_in(tmp_path: Path, capsys: Capture) -> None:
     assert files(path) == before
 
 
-WAVES = """#include <math.h>
-void f(int n, double a[n], double b[n]) {
-#pragma scop
-  for (int i = 0; i < n; i++)
-    b[i] = exp(a[i]);
-#pragma endscop
-}
-"""
-
-
-@pytest.mark.parametrize("target", ["c", "openmp"])
-def test_functions_of_the_library_may_be_kept(tmp_path: Path, capsys: Capture, target: str) -> None:
-    """Otherwise loops of vectors have lines of ours where the machine has fused products."""
-    path = tmp_path / "waves.c"
-    path.write_text(WAVES)
-    words = ["cc", str(path), "--target", target, "--machine", "neoverse-n1", "-o", "-"]
-    assert cli.main([*words, "--explain"]) == 0
-    told = capsys.readouterr()
-    assert "lw_exp_float64(a[i])" in told.out
-    assert "exp of float64, within 1.2 units of the last place" in told.out
-    assert "functions in vectors, as lines of the text: exp of float64" in told.err
-    assert cli.main([*words, "--explain", "--functions", "library"]) == 0
-    told = capsys.readouterr()
-    assert "lw_exp" not in told.out
-    assert "functions in vectors" not in told.err
-
-
-def test_tiles(tmp_path: Path, capsys: Capture) -> None:
-    path = tmp_path / "gemm.c"
-    path.write_text(GEMM.replace("C[i][j] = 0;", ""))
-    assert cli.main(["cc", str(path), "--tile", "4,8,16", "--target=c", "-o", "-"]) == 0
-    out = capsys.readouterr().out
-    assert re.search(r"for \(long i_t = 0; i_t < ni; i_t \+= 4\)", out)
-    assert "k_t += 16" in out
-
-
 def test_explanations(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "gemm.c"
     path.write_text(GEMM)
@@ -311,13 +223,6 @@ def test_explanations(tmp_path: Path, capsys: Capture) -> None:
     assert capsys.readouterr().out == report
 
 
-def test_reassociation_needs_no_hint(tmp_path: Path, capsys: Capture) -> None:
-    path = tmp_path / "gemm.c"
-    path.write_text(GEMM)
-    assert cli.main(["explain", str(path), "--reassoc"]) == 0
-    assert "--reassoc would free it" not in capsys.readouterr().out
-
-
 def test_measured(source: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("loopwright.calls.measure_c._SECONDS", 0.0)
     assert cli.main(["explain", str(source), "--run", "--size", "n=50", "--threads", "1"]) == 0
@@ -328,3 +233,157 @@ def test_measured(source: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
     assert "saxpy has no parameter 'm'" in capsys.readouterr().err
     assert cli.main(["explain", str(source), "--run", "--size", "n=x"]) == 2
     assert "--size takes NAME=N or N" in capsys.readouterr().err
+
+
+SCALE = """\
+void scale(int n, int m, double A[n][m], double c)
+{
+#pragma scop
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < m; j++)
+            A[i][j] = c * A[i][j];
+#pragma endscop
+}
+"""
+
+
+def cc(folder: Path, *options: str, source: str = SCALE) -> int:
+    file = folder / "scale.c"
+    file.write_text(source)
+    return main(["cc", str(file), "--target", "athread", "-o", str(folder / "made"), *options])
+
+
+def test_threads_beside_a_plan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = str(tmp_path / "plan.json")
+    assert cc(tmp_path, "--dump-plan", plan) == 0
+    assert cc(tmp_path, "--plan", plan, "--threads", "8x8") == 0
+    capsys.readouterr()
+    assert cc(tmp_path, "--plan", plan, "--threads", "1x64") == 2
+    assert capsys.readouterr().err == (
+        "loopwright: error: the plan of 'scale' is for 8x8 cores\n"
+        "note: found --threads 1x64\n"
+        "try: --threads 8x8, or a plan that was made with --threads 1x64\n"
+    )
+
+
+LINES = 100_000 if in_all() else 10_000  # of a hundred bytes
+DEPTH = 40 if in_all() else 17  # of loops: more than LLVM optimises
+
+
+def region(body: str, before: str = "") -> str:
+    return (
+        "double g(double);\n"
+        f"void f(int n, int k[100], double a[100], double *p)\n{{\n    int i, j;\n{before}"
+        f"#pragma scop\n{body}\n#pragma endscop\n}}\n"
+    )
+
+
+def in_loop(body: str) -> str:
+    return region(f"    for (i = 0; i < n; i++)\n        {body}")
+
+
+REFUSED = {
+    "goto": (in_loop("{ a[i] = 1; goto out; }") + "/* out: */\n", "a goto cannot be compiled"),
+    "while": (region("    while (n > 0) a[0] = 1;"), "a while loop cannot be compiled"),
+    "pointer": (in_loop("*p = a[i];"), "a pointer is followed"),
+    "address": (in_loop("*(&a[i] + 1) = 2;"), "a pointer is followed"),
+    "data-dependent subscript": (in_loop("a[k[i]] = 1;"), "the subscript"),
+    "data-dependent bound": (region("    for (i = 0; i < k[0]; i++) a[i] = 1;"), "the"),
+    "call with effects": (in_loop("a[i] = g(a[i]);"), "the function 'g' is not known to be pure"),
+    "effects in an expression": (
+        in_loop("a[i] = a[j++];"),
+        "a variable is changed inside an expression",
+    ),
+    "bound that is not affine": (region("    for (i = 0; i < n * n; i++) a[i] = 1;"), "affine"),
+    "subscript that is not affine": (in_loop("a[i * i] = 1;"), "the subscript is not affine"),
+    "region of 4 MB": (region("    a[0] = 1;\n" * 280_000), "the region has more than"),
+}
+
+
+@pytest.fixture
+def both_files(tmp_path: Path) -> tuple[Path, Path]:
+    """A source, and a file in the place of its result."""
+    source, result = tmp_path / "kernel.c", tmp_path / "kernel.opt.c"
+    result.write_text("what was there before")
+    return source, result
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_refused(what: str, both_files: tuple[Path, Path], capsys: Capture) -> None:
+    source, result = both_files
+    text, message = REFUSED[what]
+    source.write_text(text)
+    assert cli.main(["cc", str(source)]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert re.search(
+        rf"^{re.escape(str(source))}:\d+:\d+: error: .*{re.escape(message)}", err, re.M
+    )
+    assert re.search(r"^ +\^+$", err, re.M), "carets below the place"
+    assert "Traceback" not in err
+    assert result.read_text() == "what was there before"
+    assert sorted(p.name for p in source.parent.iterdir()) == ["kernel.c", "kernel.opt.c"]
+
+
+FINISHED = {
+    "long file": "".join(
+        f"static const int number_{k} = {k}; /* {'x' * 60} */\n" for k in range(LINES)
+    )
+    + in_loop("a[i] = 1;"),
+    "deep nest": region(
+        "".join(f"    for (v{d} = 0; v{d} < n; v{d}++)\n" for d in range(DEPTH))
+        + f"    a[v{DEPTH - 1}] += 1;",
+        f"    int {', '.join(f'v{d}' for d in range(DEPTH))};\n",
+    ),
+    "identifier that is not ASCII": in_loop("a[i] = 2 * größe[i];").replace("k[100]", "größe[100]"),
+    "isl blow-up": region(
+        "    for (i = 0; i < n; i++) for (j = 0; j < n; j++)\n        if ("
+        + " && ".join(f"(i != {3 * d} || j != {5 * d})" for d in range(12))
+        + ")\n            a[i] += a[j];"
+    ),
+}
+
+
+@pytest.mark.parametrize("what", FINISHED)
+def test_finished(
+    what: str,
+    both_files: tuple[Path, Path],
+    capsys: Capture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Within the quotas: what is too hard is left as it is written."""
+    if not HUNTS:  # a quota that is smaller is met sooner
+        monkeypatch.setattr(generic, "_QUOTA", 200_000)
+        monkeypatch.setattr(generic, "_QUOTAS", {})
+    source, result = both_files
+    source.write_text(FINISHED[what])
+    assert cli.main(["cc", str(source)]) == 0
+    assert "Traceback" not in capsys.readouterr().err
+    assert "#pragma scop" in result.read_text()
+
+
+def steps(folder: Path) -> list[dict[str, object]]:
+    found: list[dict[str, object]] = json.loads((folder / "plan.json").read_text())["steps"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("threads", "mapped"),
+    [
+        ((), [("i_t", "row", 8, 8), ("j_t", "column", 8, 8)]),
+        (("--threads", "1x64"), [("i_t", "mesh", 1, 64)]),
+    ],
+)
+def test_cores_take_the_given_tiles(
+    tmp_path: Path, threads: tuple[str, ...], mapped: list[tuple[object, ...]]
+) -> None:
+    dumped = str(tmp_path / "plan.json")
+    assert cc(tmp_path, "--tile", "4,4", "--dump-plan", dumped, "--check", *threads) == 0
+    found = steps(tmp_path)
+    assert [step["sizes"] for step in found if step["kind"] == "tile"] == [[4, 4]]
+    assert [
+        tuple(step[key] for key in ("loop", "axis", "rows", "columns"))
+        for step in found
+        if step["kind"] == "map_to_mesh"
+    ] == mapped
+    assert [step["loop"] for step in found if step["kind"] == "stage_box"] == ["j_t"]

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from backends.c_compiled import needs_cc
-from drawn import in_all
 from loopwright import options
 from loopwright.calls import race_c
 from loopwright.calls.race_c import LibraryTask, RegionRace, race_regions
@@ -169,32 +168,6 @@ def test_what_is_kept(
     assert words in first.told
 
 
-def test_libraries_compute_the_same(source: Path, verdicts: dict[str, Any]) -> None:
-    """Both files, as `cc` writes them, on the arrays of a call and the variables of the file."""
-    source.write_text(VARIABLES + TURNED + OF_FILE)
-    for target in ("c", "openmp"):
-        verdicts["tasks"].clear()
-        raced(source, target)
-        functions = [task.function for task in verdicts["tasks"]]
-        assert "turned" in functions
-        for task in verdicts["tasks"]:
-            bench = task.bench()
-            results = []
-            for plan, _ in task.libraries:
-                bench.restore()
-                run = bench.build(plan)
-                run()
-                results.append([array.copy() for array in bench.results()])
-                changed = [
-                    not np.array_equal(x, y)
-                    for x, y in zip(bench.results(), bench._first, strict=True)
-                ]
-                assert any(changed)
-            for other in results[1:]:
-                for one, same in zip(results[0], other, strict=True):
-                    np.testing.assert_allclose(one, same, rtol=1e-14)
-
-
 CHOICES = """
 void choose(int n, int k, double a[n][k], double w[k], double c[n], int pick[n]) {
 #pragma scop
@@ -248,45 +221,6 @@ def test_choices_by_last_bits_are_compared_without_them(
     assert "the text is kept: by the plan another result" in raced(path)[0].told
 
 
-def test_plans_that_are_no_longer_run_are_restored(source: Path, verdicts: dict[str, Any]) -> None:
-    """Variables of a file are written in the libraries of all plans, which stay loaded."""
-    source.write_text(VARIABLES + OF_FILE)
-    raced(source, "c", size="7")
-    task = next(task for task in verdicts["tasks"] if task.function == "of_file")
-    bench = task.bench()
-    for _ in range(20):
-        for plan, _code in task.libraries:
-            bench.build(plan)()  # which is dropped at once
-            gc.collect(1)  # what is new: to look at all other objects takes a second
-            bench.restore()
-    assert all(np.array_equal(x, y) for x, y in zip(bench.results(), bench._first, strict=True))
-
-
-def test_a_real_race(source: Path) -> None:
-    """Whatever the clock says, every region that runs gets a line and nothing is wrong."""
-    if not in_all():  # each region has processes of its own, which start for a second
-        source.write_text(VARIABLES + TURNED + MAIN)
-    *found, last = raced(source, "openmp")
-    assert len(found) == (3 if in_all() else 1)
-    assert all("kept" in race.told or "as it stands" in race.told for race in found)
-    assert not any("differ" in race.told or "crashed" in race.told for race in [*found, last])
-    assert "cannot be run alone" in last.told
-    assert last.planner is model_planner
-
-
-def test_ctrl_c_writes_nothing(
-    source: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def interrupted(*_: Any) -> Outcome:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(race_c, "examine", interrupted)
-    before = sorted(source.parent.iterdir())
-    assert main(["cc", str(source), "--measure", "--size", "20"]) == 130
-    assert sorted(source.parent.iterdir()) == before
-    assert "interrupted" in capsys.readouterr().err
-
-
 def test_a_file_that_is_no_library_is_left_to_the_model(
     tmp_path: Path, verdicts: dict[str, Any]
 ) -> None:
@@ -295,25 +229,6 @@ def test_a_file_that_is_no_library_is_left_to_the_model(
     found = raced(path)
     assert all(race.planner is model_planner for race in found)
     assert "cannot be run alone (the file is no library" in found[0].told
-
-
-def test_a_call_that_leaves_an_array_is_not_run(tmp_path: Path, verdicts: dict[str, Any]) -> None:
-    path = tmp_path / "far.c"
-    path.write_text("""
-void far(int n, double a[10][10], double b[10][10]) {
-#pragma scop
-  for (int j = 0; j < n; j++)
-    for (int i = 0; i < n; i++)
-      a[i][j] = a[i][j] + b[i][j];
-#pragma endscop
-}
-""")
-    (found,) = raced(path, size="11")
-    assert found.planner is model_planner
-    assert "cannot be run alone" in found.told
-    assert not verdicts["tasks"]
-    (found,) = raced(path, size="10")
-    assert verdicts["tasks"]
 
 
 @pytest.mark.parametrize(
@@ -347,3 +262,17 @@ def test_explain_tells_both_times(
     lines = [line for line in out.splitlines() if "measured at" in line]
     assert all("by the plan" in line and "in source order: " in line for line in lines)
     assert all(line.endswith("kept") for line in lines)
+
+
+def test_plans_that_are_no_longer_run_are_restored(source: Path, verdicts: dict[str, Any]) -> None:
+    """Variables of a file are written in the libraries of all plans, which stay loaded."""
+    source.write_text(VARIABLES + OF_FILE)
+    raced(source, "c", size="7")
+    task = next(task for task in verdicts["tasks"] if task.function == "of_file")
+    bench = task.bench()
+    for _ in range(20):
+        for plan, _code in task.libraries:
+            bench.build(plan)()  # which is dropped at once
+            gc.collect(1)  # what is new: to look at all other objects takes a second
+            bench.restore()
+    assert all(np.array_equal(x, y) for x, y in zip(bench.results(), bench._first, strict=True))

@@ -1,4 +1,4 @@
-"""`loopwright cc --target athread --run`: it prints what the original prints; what is refused."""
+"""`loopwright cc --target athread --run` and `athread run`: what the original prints."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ import pytest
 
 from drawn import drawn
 from kernels.build import system_compiler
-from kernels.corpus import KERNELS, SYMBOLIC, write_source
 from loopwright.cli import main
 from loopwright.machines import load_mesh
 from needed_tools import needs_compiler
 
-EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "athread" / "heat.c"
 Capture = pytest.CaptureFixture[str]
 
 PROGRAM = """\
@@ -127,35 +125,6 @@ def test_profile(source: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert int(longest) > 0
 
 
-@needs_compiler
-def test_little_work_is_done_by_the_host(source: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    command = ["cc", str(source), "--target", "athread", "-DN=9", "--run", "--profile"]
-    assert main([*command, "-DLW_PROFILE"]) == 1
-    told, cycles = capfd.readouterr()
-    assert told.splitlines()[2] == "no compute core was started: there is too little work for them"
-    assert cycles.splitlines()[1].split()[:4] == ["sums.c:11", "1", "1", "0"]
-
-
-def test_a_plan_for_less_memory_where_factors_were_not_foreseen(tmp_path: Path) -> None:
-    symm = write_source(KERNELS["symm"], tmp_path, mode=SYMBOLIC)
-    command = ["cc", str(symm), "--target", "athread", "--threads", "1x64"]
-    assert main([*command, "-o", str(tmp_path / "out")]) == 0
-
-
-@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
-def test_the_makefile_has_a_build_that_counts_cycles(source: Path) -> None:
-    out = source.with_name("out")
-    command = ["cc", str(source), "--target", "athread", "-o", str(out), "-DLW_LEAST_WORK=5"]
-    assert main(command) == 0
-    done = subprocess.run(
-        ["make", "-n", "-C", out, "profile"], check=True, capture_output=True, text=True
-    )
-    compiled = [line for line in done.stdout.splitlines() if line.startswith("sw5cc")]
-    assert "-DLW_PROFILE" in compiled[1]
-    assert "-DLW_PROFILE" in compiled[2]
-    assert "-DLW_LEAST_WORK=5" in compiled[1]
-
-
 HEAD = """\
 #include <stdio.h>
 static double a[3000], b[3000], s = 3.0, t[3];
@@ -234,15 +203,6 @@ def test_what_is_for_a_run(words: list[str], source: Path, capsys: Capture) -> N
     assert told.endswith("\ntry: --run\n")
 
 
-def test_no_compiler(source: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CC", "no-such-compiler")
-    told = refused(capsys, source.parent, str(source), "--target", "athread", "--run")
-    assert told == (
-        "loopwright: error: no-such-compiler: there is no such program\n"
-        "try: install gcc or clang, or name a compiler in the variable CC\n"
-    )
-
-
 def test_no_parallel_loop(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "chain.c"
     path.write_text(CHAIN)
@@ -292,16 +252,6 @@ def test_unknown_shapes(shape: str, source: Path, capsys: Capture) -> None:
     )
 
 
-@needs_compiler
-@pytest.mark.skipif(not EXAMPLE.exists(), reason="the package was installed without its examples")
-def test_the_example(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    out = str(tmp_path / "out")
-    assert main(["cc", str(EXAMPLE), "--target", "athread", "-o", out, "--run"]) == 0
-    copy = tmp_path / "heat.c"
-    copy.write_text(EXAMPLE.read_text())
-    assert (0, capfd.readouterr().out) == original(copy)
-
-
 def test_a_file_after_the_options(source: Path, capsys: Capture) -> None:
     """-- ends the options where no file stands before it; what follows another one is passed on."""
     assert main(["cc", "-o", "-", "--", str(source)]) == 0
@@ -326,3 +276,41 @@ def test_a_pipe_is_written_to_and_stays(source: Path, capsys: Capture) -> None:
         assert os.read(read, 1 << 16).decode() == capsys.readouterr().out
     finally:
         os.close(read)
+
+
+TESTS = Path(__file__).parent.parent / "athread"
+HOST = [str(TESTS / "runs" / f"host_{side}.c") for side in ("master", "slave")]
+STREAM = [str(TESTS / "runs" / f"stream_{side}.c") for side in ("master", "slave")]
+
+
+@needs_compiler
+def test_the_program_speaks_and_has_its_status(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["athread", "run", *HOST, "--seed", "4", "--", "--seed"]) == 3
+    first = capfd.readouterr().out.splitlines()[0]
+    assert first == "10 of 64 marks, 10 threads, helper 2, argument --seed"
+
+
+@needs_compiler
+def test_profile_of_files(capfd: pytest.CaptureFixture[str]) -> None:
+    sizes = ["-D", "LENGTH=4096", "-D", "BLOCK=1024", "-D", "GAP=128"]
+    assert main(["athread", "run", *STREAM, *sizes, "--profile"]) == 0
+    lines = capfd.readouterr().out.splitlines()
+    assert lines[0] == "1"
+    cells = ["line", "kind", "requests", "blocks", "bytes", "gap", "cycles", "GB/s"]
+    assert lines[2].split() == cells
+    assert lines[3].split()[1:] == ["get", "512", "4", "1024", "128", "418", "14.2"]
+    told = {line[:14].strip(): line[15:] for line in lines[5:]}
+    assert told["teams"] == "1"
+    assert told["DMA"] == "1024 requests, 4096 blocks, 4194304 bytes"
+    assert told["direct access"] == "128 to main memory"
+    assert told["bound by"].startswith("the queue of DMA requests (9")
+    assert "messages" not in told
+
+
+def test_refusals(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["athread", "run", "no.c", "none.c"]) == 2
+    assert capfd.readouterr().err == "loopwright: error: there is no file 'no.c'\n"
+    assert main(["athread", "run", *HOST, "--machine", "zen4"]) == 2
+    assert "no processor of core groups is named 'zen4'" in capfd.readouterr().err
+    assert main(["athread", "run", *HOST[:1]]) == 2
+    assert "usage: loopwright athread run MASTER.c SLAVE.c" in capfd.readouterr().err

@@ -1,18 +1,20 @@
-"""The command line as a user meets it: help, exit codes, errors, pipes."""
+"""The command line as a user meets it: help, exit codes, errors, pipes, signals."""
 
 import argparse
-import gc
-import importlib.util
+import io
 import os
+import signal
 import subprocess
 import sys
 import types
 from collections.abc import Callable
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
-from loopwright import cli, options
+from loopwright import cli, clock
+from loopwright.cli.progress import ProgressBar
 from loopwright.diagnostics import Diagnostic, LoopwrightError, SourceError, Span, UsageError
 
 
@@ -65,40 +67,11 @@ def test_help_loads_no_command() -> None:
     assert loaded & (heavy | {module for _, module, _ in cli.COMMANDS}) == set()
 
 
-@pytest.mark.parametrize("module", [module for _, module, _ in cli.COMMANDS])
-def test_every_command_has_its_module(module: str) -> None:
-    assert importlib.util.find_spec(module) is not None
-
-
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["--version"]) == 0
-    assert capsys.readouterr().out == f"loopwright {version('loopwright')}\n"
-
-
 def test_no_command_prints_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.startswith("usage: loopwright [-h] [--version] command ...\n")
-
-
-def test_unknown_command(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["weave"]) == 2
-    assert "invalid choice: 'weave'" in capsys.readouterr().err
-
-
-def test_arguments_reach_the_command(fake: Callable[..., None]) -> None:
-    fake(lambda args: int(args.size))
-    assert cli.main(["fake", "--size", "7"]) == 7
-    assert cli.main(["fake"]) == 1
-    assert cli.main(["fake", "--si", "7"]) == 2
-
-
-def test_command_help(fake: Callable[..., None], capsys: pytest.CaptureFixture[str]) -> None:
-    fake(lambda args: 0)
-    assert cli.main(["fake", "--help"]) == 0
-    out = capsys.readouterr().out
-    assert out.startswith("usage: loopwright fake [-h] [--size SIZE]\n\nDo as told.\n")
 
 
 SOURCE_ERROR = SourceError(Diagnostic(Span("a.c", 1, 1, 1, 2, "x"), "wrong", "LW100"))
@@ -123,36 +96,6 @@ def test_our_errors_have_no_traceback(
     fake(_raiser(error))
     assert cli.main(["fake"]) == 2
     assert capsys.readouterr() == ("", text)
-
-
-def test_full_traceback_on_request(
-    fake: Callable[..., None], capsys: pytest.CaptureFixture[str]
-) -> None:
-    fake(_raiser(UsageError("no such file")))
-    with options.override(full_tracebacks=True):
-        assert cli.main(["fake"]) == 2
-    err = capsys.readouterr().err
-    assert err.startswith("Traceback (most recent call last):\n")
-    assert err.endswith("UsageError: no such file\n")
-
-
-def test_color_on_request(fake: Callable[..., None], capsys: pytest.CaptureFixture[str]) -> None:
-    fake(_raiser(SOURCE_ERROR))
-    with options.override(color="always"):
-        assert cli.main(["fake"]) == 2
-    assert "\033[1;31merror:\033[0m wrong" in capsys.readouterr().err
-
-
-def test_other_errors_are_not_hidden(fake: Callable[..., None]) -> None:
-    fake(_raiser(ZeroDivisionError()))
-    with pytest.raises(ZeroDivisionError):
-        cli.main(["fake"])
-
-
-def test_interrupt(fake: Callable[..., None], capsys: pytest.CaptureFixture[str]) -> None:
-    fake(_raiser(KeyboardInterrupt()))
-    assert cli.main(["fake"]) == 130
-    assert capsys.readouterr() == ("", "loopwright: interrupted\n")
 
 
 def test_wrong_option_is_told_by_the_command_line() -> None:
@@ -223,24 +166,91 @@ def test_python_m() -> None:
     assert done.stdout == f"loopwright {version('loopwright')}\n"
 
 
-def test_garbage_is_looked_for_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands look for it less often, also those that fail, and leave the caller's thresholds."""
-    during: list[tuple[int, int, int]] = []
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
 
-    def dispatched(arguments: list[str]) -> int:
-        during.append(gc.get_threshold())
-        if arguments:
-            raise KeyboardInterrupt
-        return 0
 
-    monkeypatch.setattr(cli, "_dispatch", dispatched)
-    before = gc.get_threshold()
-    try:
-        gc.set_threshold(701, 11, 12)
-        assert cli.main([]) == 0
-        assert cli.main(["cc"]) == cli.EXIT_INTERRUPTED
-        assert gc.get_threshold() == (701, 11, 12)
-    finally:
-        gc.set_threshold(*before)
-    assert all(least > 10_000 for least, _, _ in during)
-    assert len(during) == 2
+def test_the_line_is_drawn_and_wiped(monkeypatch: pytest.MonkeyPatch) -> None:
+    moments = iter([0.0, 0.05, 0.2, 0.21])
+    monkeypatch.setattr(clock, "now", lambda: next(moments))
+    stream = Terminal()
+    with ProgressBar("reading", stream) as bar:
+        for done in (0, 1, 2, 4):
+            bar(done, 4)
+    parts = stream.getvalue().split("\r")
+    assert parts == [
+        "",
+        "reading [                        ]   0%",
+        "reading [############            ]  50%",
+        "reading [########################] 100%",
+        " " * len("reading [########################] 100%"),
+        "",
+    ]
+
+
+def test_nothing_without_a_terminal() -> None:
+    stream = io.StringIO()
+    with ProgressBar("reading", stream) as bar:
+        bar(1, 2)
+    assert stream.getvalue() == ""
+    with ProgressBar("reading", stream, shown=True) as bar:
+        bar(0, 0)
+    assert "100%" in stream.getvalue()
+
+
+SECONDS = 600  # a guard against a hang only
+# A command that calls a program and then a function of C that never returns, as isl may: no signal
+# is looked for meanwhile, and no other thread of Python runs.
+SCRIPT = """
+import itertools, os, sys, tempfile, types
+from pathlib import Path
+from loopwright import cli
+from loopwright.child_process import Child
+
+def run(args):
+    folder = tempfile.mkdtemp()
+    Path(folder, "half").write_text("written")
+    Child(["sleep", "1000"], pass_fds=[ALIVE])
+    line = os.fsencode(tempfile.gettempdir() + "\\n")  # written when no more Python runs
+    sum(itertools.chain(map(os.write, [1], [line]), itertools.repeat(0)))
+
+command = types.ModuleType("fake_command")
+command.run, command.add_arguments = run, lambda parser: None
+sys.modules["fake_command"] = command
+cli.COMMANDS = (("fake", "fake_command", "do as told"),)
+ALIVE = int(sys.argv.pop())
+sys.argv[1:] = ["fake"]
+sys.exit(cli.main())
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_command_that_does_not_hear(number: signal.Signals, tmp_path: Path) -> None:
+    read, alive = os.pipe()  # its end is open in the command, its guardian and the called program
+    with subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, str(alive)],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        pass_fds=[alive],
+        text=True,
+    ) as process:
+        os.close(alive)
+        assert process.stdout is not None
+        try:
+            folder = Path(process.stdout.readline().strip())
+            assert folder.parent == tmp_path
+            process.send_signal(number)
+            assert process.wait(SECONDS) == -signal.SIGKILL
+        finally:
+            process.kill()
+    assert os.read(read, 1) == b""  # all of them are gone
+    os.close(read)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_command_that_ends_leaves_no_folder(tmp_path: Path) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-m", "loopwright", "machines"]
+    subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
+    assert list(tmp_path.iterdir()) == []

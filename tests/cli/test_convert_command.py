@@ -6,7 +6,6 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -46,15 +45,6 @@ def test_a_file_in_another_format(source: Path, format: str, capsys: Capture) ->
     assert files(source) == ["A.mtx", "A.npz"]
 
 
-def test_back_to_text_and_packed(source: Path) -> None:
-    packed = source.with_name("A.npz")
-    assert cli.main(["convert", str(source), "--to", "dia", "-o", str(packed)]) == 0
-    for name in ("B.mtx", "B.mtx.gz", "B.tns"):
-        output = source.with_name(name)
-        assert cli.main(["convert", str(packed), "--to", "csc", "-o", str(output)]) == 0
-        np.testing.assert_array_equal(read_tensor(output).to_dense(), WHOLE)
-
-
 def test_advice_needs_no_output(source: Path, capsys: Capture) -> None:
     assert cli.main(["convert", str(source), "--recommend", "--uses", "1000000"]) == 0
     out = capsys.readouterr().out
@@ -68,15 +58,6 @@ def test_the_conversion_is_explained(source: Path, capsys: Capture) -> None:
     out = capsys.readouterr().out
     assert "to_off(to_d) = -i+j" in out
     assert "for (long " in out
-
-
-def test_a_bar_grows_on_a_terminal(
-    source: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-    output = source.with_name("A.npz")
-    assert cli.main(["convert", str(source), "--to", "csr", "-o", str(output)]) == 0
-    assert "reading A.mtx [########################] 100%" in capsys.readouterr().err
 
 
 # arguments after the file, and what is said
@@ -110,30 +91,6 @@ def test_refusals(
     assert files(source) == ["A.mtx"]
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("%%MatrixMarket matrix coordinate real general\n2 2 3\n1 1 1.0\n", "entries"),
-        ("%%MatrixMarket matrix coordinate real general\n2 2 1\n3 1 1.0\n", "3"),
-        ("%%MatrixMarket matrix coordinate real general\n2 2 1\n1 1 one\n", "one"),
-        ("hello\n", "MatrixMarket"),
-    ],
-    ids=["cut off", "outside", "no number", "no header"],
-)
-def test_bad_files_leave_what_was_there(
-    tmp_path: Path, text: str, said: str, capsys: Capture
-) -> None:
-    path, output = tmp_path / "B.mtx", tmp_path / "B.npz"
-    path.write_text(text)
-    output.write_bytes(b"older")
-    assert cli.main(["convert", str(path), "--to", "csr", "-o", str(output)]) == 2
-    err = capsys.readouterr().err
-    assert str(path) in err
-    assert said in err
-    assert output.read_bytes() == b"older"
-    assert files(path) == ["B.mtx", "B.npz"]
-
-
 def test_options_of_what_is_read(tmp_path: Path, capsys: Capture) -> None:
     path, output = tmp_path / "B.tns", tmp_path / "B.npz"
     path.write_text("0 1 1\n2 2 nan\n", encoding="utf-8")
@@ -146,42 +103,11 @@ def test_options_of_what_is_read(tmp_path: Path, capsys: Capture) -> None:
     assert read_tensor(output).shape == (4, 5)
 
 
-def test_the_standard_input(source: Path) -> None:
-    output = source.with_name("A.npz")
-    words = [sys.executable, "-m", "loopwright", "convert", "-", "--kind", "mtx", "-o", str(output)]
-    subprocess.run(words, input=source.read_bytes(), check=True, capture_output=True)
-    np.testing.assert_array_equal(read_tensor(output).to_dense(), WHOLE)
-
-
 def test_a_missing_file(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "none.mtx"
     for words in ([], ["--recommend"], ["--to", "csr", "-o", str(tmp_path / "a.npz")]):
         assert cli.main(["convert", str(path), *words]) == 2
         assert capsys.readouterr().err == f"loopwright: error: {path}: there is no such file\n"
-
-
-def test_what_does_not_fit_into_memory(source: Path, capsys: Capture) -> None:
-    banner = "%%MatrixMarket matrix coordinate real general"
-    source.write_text(f"{banner}\n{10**14} {10**14} 1\n1 1 1\n", encoding="utf-8")
-    words = ["--to", "dia", "-o", str(source.with_name("A.npz"))]
-    assert cli.main(["convert", str(source), *words]) == 2
-    err = capsys.readouterr().err
-    assert "does not fit into memory as dia" in err
-    assert f"745058.1 GiB for {10**14} x float64 of 'values'" in err
-    assert "--recommend" in err
-    assert files(source) == ["A.mtx"]
-
-
-def test_an_interrupted_write_leaves_nothing(
-    source: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
-    def stop(*args: Any, **options: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(tensor_files.np, "savez", stop)
-    output = source.with_name("A.npz")
-    assert cli.main(["convert", str(source), "--to", "csr", "-o", str(output)]) == 130
-    assert files(source) == ["A.mtx"]
 
 
 def test_a_terminated_write_leaves_nothing(source: Path) -> None:

@@ -10,7 +10,6 @@ import loopwright as lw
 from loopwright import options
 from loopwright.cli import demo_command, demo_jobs, main
 from loopwright.cli.demo_jobs import Comparison, DemoJob, Peer, Scene, Sizes
-from loopwright.cli.demo_refusal import refusal_paragraphs
 from loopwright.diagnostics import InternalError, ToolchainError
 
 SMALL = Sizes(points=6, steps=2, nodes=5, matrix=4, grid=4)
@@ -42,23 +41,6 @@ def test_output(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[s
     assert out.count(" times as long\n") >= 5
 
 
-def test_usual_sizes_fit_a_terminal() -> None:
-    for job in demo_jobs.demo_jobs(Sizes()):
-        assert [line for line in job.text.splitlines() if len(line) > 78] == []
-        assert len(job.title) <= 77
-
-
-def test_refusal() -> None:
-    assert refusal_paragraphs() == (
-        "With i outside and t inside, u[i] could stay in a register. Loopwright refuses:",
-        "  interchange(loops=('i', 't')): would reverse flow S0[0, 2] -> S0[1, 1] (<c>:5 -> <c>:5)",
-        "Line 5 stores u[2] in the instance t = 0, i = 2 and reads it in the instance t = 1, "
-        "i = 1. With i outside, all of i = 1 runs before i = 2, and reads the old u[2]. "
-        "A skewed order is proven to keep every dependence:",
-        "  skew(loop='t', slope=1, shifts=(0,), rows=(1,), block=4, width=1)",
-    )
-
-
 def test_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     def none(name: str | None = None) -> None:
         raise ToolchainError(("cc",), "", "there is no C compiler here")
@@ -86,34 +68,6 @@ def _job(ours: float, theirs: float) -> DemoJob:
     return DemoJob("numbers", "x = 1", lambda: Scene((comparison,)))
 
 
-@pytest.mark.parametrize(
-    ("seconds", "told"),
-    [
-        ((0.010, 0.123), "Loopwright  10.0 ms\nNumPy       123 ms   12.3 times as long\n"),
-        (
-            (0.010, 0.002),
-            "Loopwright  10.0 ms\nNumPy       2.00 ms  0.20 times as long\n"
-            "NumPy is faster here: it does less.\n",
-        ),
-    ],
-)
-def test_times(
-    seconds: tuple[float, float],
-    told: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setattr(demo_command, "_best_times", lambda calls: list(seconds))
-    demo_command._show_job(7, _job(1.0, 1.0))
-    out = capsys.readouterr().out
-    assert out.startswith(f"\n7. numbers\n\n  x = 1\n\n{told}All bits of the results are equal. ")
-
-
-def test_rounding_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    demo_command._show_job(1, _job(1.0, 1.0 + 2**-52))
-    assert "Results differ by rounding (2e-16). The first call" in capsys.readouterr().out
-
-
 def test_wrong_result() -> None:
     with pytest.raises(
         InternalError, match=r"Loopwright, beside NumPy: the result is wrong by 0\.5"
@@ -134,24 +88,3 @@ def test_commands_that_are_recommended_exist(
     err = capsys.readouterr().err
     assert "usage:" not in err
     assert "YOUR." in err
-
-
-def test_command_by_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    script = tmp_path / ".venv" / "bin" / "loopwright"
-    script.parent.mkdir(parents=True)
-    script.touch()
-    monkeypatch.setattr(sys, "executable", str(script.with_name("python")))
-    monkeypatch.setenv("PATH", "")
-    monkeypatch.chdir(tmp_path)
-    assert demo_command._program() == ".venv/bin/loopwright"
-    monkeypatch.chdir("/")
-    assert demo_command._program() == str(script.relative_to("/"))
-    script.unlink()
-    assert demo_command._program() == "loopwright"
-
-
-@pytest.mark.parametrize(("load", "is_busy"), [(0.9, False), (40.0, True)])
-def test_busy_machine(load: float, is_busy: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.getloadavg", lambda: (load, load, load))
-    monkeypatch.setattr("os.cpu_count", lambda: 4)
-    assert ("(load 40)" in demo_command._machine()) == is_busy

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,11 +12,8 @@ import pytest
 from loopwright import options
 from loopwright.calls.einsum import einsum_task, forget_calls
 from loopwright.cli import main, tune_command
-from loopwright.cli.cc_tune import progress_reports, sentence
-from loopwright.cli.progress import StatusLine
 from loopwright.transform.plan import Plan
 from loopwright.tuning.records import Record, log_of_user
-from loopwright.tuning.search import Progress, Tuned
 from loopwright.tuning.searches import Budget
 
 SOURCE = """
@@ -143,31 +139,6 @@ def test_records_are_listed_exported_and_imported(
 def test_refusals(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words) == 2
     assert told in capsys.readouterr().err
-
-
-def test_the_bar_shows_the_best_so_far() -> None:
-    stream = io.StringIO()
-    line = StatusLine(stream, shown=True)
-    progress_reports(line, 3)(1)(Progress(5.0, 10.0, 7, 1.25))
-    assert stream.getvalue() == (
-        "\r2/3 [##########          ]  50% 7 plans, best 1.25 times the construction"
-    )
-
-
-def test_what_came_of_a_search_is_told() -> None:
-    plan = Plan(())
-    states = (("crashed", 1), ("measured", 2))
-    assert sentence(Tuned(plan, plan, None, 3, states, True)) == (
-        "the construction stays: none was faster beyond the noise; "
-        "3 plans tried (1 crashed, 2 measured), interrupted"
-    )
-    assert sentence(Tuned(plan, plan, None, 1, (("unfinished", 1),), False)) == (
-        "the construction stays: no plan was measured; 1 plan tried (1 unfinished)"
-    )
-    assert sentence(Tuned(plan, plan, None, 3, (("lost", 3),), False)) == (
-        "the construction stays: no plan was measured; 3 plans tried (3 lost); "
-        "child processes ended before they had run, LOOPWRIGHT_LOG=tune tells why"
-    )
 
 
 @pytest.mark.parametrize(

@@ -51,16 +51,6 @@ def test_faults_of_all_regions_come_together(compiler: str | None) -> None:
 
 
 @PREPROCESSORS
-def test_no_region(compiler: str | None) -> None:
-    assert report("int x;\n", compiler=compiler) == (
-        "k.c:1:1: error: the file has no region [LW130]\n"
-        "    int x;\n"
-        "    ^^^^^^\n"
-        "try: write '#pragma scop' before the loops and '#pragma endscop' after them"
-    )
-
-
-@PREPROCESSORS
 @pytest.mark.parametrize("around", ["#if 0\n{}\n#endif\n", "/*\n{}\n*/ int x;\n"])
 def test_region_that_is_left_out(around: str, compiler: str | None) -> None:
     found = report(around.format("#pragma scop\n#pragma endscop"), compiler=compiler)
@@ -127,19 +117,3 @@ def test_compiler_that_does_not_work() -> None:
         read_c("int x;\n", compiler="false")
     with pytest.raises(ToolchainError, match="gave no output"):
         read_c("int x;\n", compiler="true")
-
-
-def test_rows_by_a_product_are_told_to_be_subscripts() -> None:
-    source = """\
-void f(int n, double *a)
-{
-#pragma scop
-    for (int i = 0; i < n; i++)
-        a[i * n + 1] = 0;
-#pragma endscop
-}
-"""
-    with pytest.raises(SourceError) as caught:
-        read_c(source)
-    assert "i * n + 1, a product of two variables" in str(caught.value)
-    assert "A[i][j] of an array A[m][n] instead of A[i*n + j]" in str(caught.value)

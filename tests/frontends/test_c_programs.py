@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import loopwright as lw
 from drawn import drawn, in_all
 from frontends.c_functions import (
     assert_same,
@@ -27,8 +26,6 @@ NAMES = sorted(path.stem for path in FOLDER.glob("*.c"))
 SIZES = {"n": 19, "m": 14, "nx": 11, "ny": 12, "h": 13, "w": 17, "steps": 5}
 SMALL = {"n": 2, "m": 1, "nx": 2, "ny": 3, "h": 1, "w": 2, "steps": 3}
 SCALARS = {"c": 0.05, "k": 0.1, "nu": 0.02, "dt": 0.01, "r": 0.03, "scale": 1.5}
-# Functions with code outside their regions cannot be called by themselves.
-MORE_THAN_REGIONS = {"last_value"}
 LARGEST = 2.0  # of the floating numbers that functions are called with
 Values = dict[str, Any]
 
@@ -132,16 +129,6 @@ def test_read_means_what_the_compiler_does(name: str, function: str, sizes: dict
     assert_same(expected(name, function, values), found, largest_term=LARGEST)
 
 
-def test_last_places_of_terms_that_cancel() -> None:
-    """The price of an option for 1.92, by the C library and by NumPy: apart by 1 / 2**24."""
-    theirs, ours = ({"out": np.array([x], np.float32)} for x in (0.03283995, 0.03284001))
-    assert_same(theirs, ours, largest_term=LARGEST)
-    with pytest.raises(AssertionError, match="Not equal to tolerance"):
-        assert_same(theirs, ours)
-    with pytest.raises(AssertionError, match="Not equal to tolerance"):
-        assert_same(theirs, {"out": theirs["out"] + np.float32(1e-5)}, largest_term=LARGEST)
-
-
 def _globals(region: CRegion) -> Values:
     """Constants of the file that the region reads."""
     given = {param.name for param in region.tree.params}
@@ -158,21 +145,6 @@ def assert_close(right: Values, found: Values) -> None:
             np.testing.assert_allclose(found[name], wanted, eps, near, err_msg=name)
         elif isinstance(wanted, np.ndarray):
             np.testing.assert_array_equal(found[name], wanted, err_msg=name)
-
-
-@pytest.mark.drawn(4)
-@needs_compiler
-@pytest.mark.parametrize(("name", "function"), drawn(FUNCTIONS, 5))
-def test_compiled_as_by_the_compiler(name: str, function: str) -> None:
-    threads = 1 + FUNCTIONS.index((name, function)) // 2 % 2
-    if function in MORE_THAN_REGIONS:
-        pytest.skip("the function is more than its regions")
-    run = lw.compile(FOLDER / f"{name}.c", function=function, threads=threads)
-    for sizes in (SIZES, SMALL):
-        values = arguments(regions_of(name, function), sizes)
-        found = copies(values)
-        run(*found.values())
-        assert_close(expected(name, function, values), found)
 
 
 @needs_compiler

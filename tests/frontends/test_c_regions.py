@@ -1,43 +1,12 @@
 """Regions of C files: their bytes, their variables, and liveness around them."""
 
-from pathlib import Path
-
 import pytest
 
 from frontends.c_functions import COMPILER
 from loopwright.frontends.c import CRegion, CVariable, Origin, VariableKind, read_c
 from loopwright.frontends.source_tree import ArrayParam, IntParam, ScalarParam
-from loopwright.frontends.tree_text import tree_text
 from loopwright.ir.expr import Const, Var
 from loopwright.ir.text import expr_text
-
-TWO = """\
-/* first */
-static int twice(int x) { return ({ int y = 2 * x; y; }); }  // GNU C, no concern of ours
-
-void f(int n, double a[n])
-{
-    int i;
-    #pragma scop  /* from here */
-    for (i = 0; i < n; i++)
-        a[i] = 0;
-    #pragma endscop
-    twice(n);
-#pragma scop
-    for (i = 0; i < n; i++)
-        a[i] += 1;
-#pragma endscop
-}
-
-struct s { int x; char *name; } table[] = {{1, "}"}, {2, "{"}};
-__attribute__((noinline)) static double g(double (*restrict b)[3])
-{
-#pragma scop
-    b[1][2] = 3;
-#pragma endscop
-    return b[0][0];
-}
-"""
 
 
 def only(text: str, **options: object) -> CRegion:
@@ -59,34 +28,6 @@ def described(variable: CVariable) -> tuple[object, ...]:
 # -- bytes ----------------------------------------------------------------------------------
 
 
-def test_every_region_of_every_function() -> None:
-    file = read_c(TWO, filename="two.c", compiler="")
-    assert [(r.function, r.index, r.indent) for r in file.regions] == [
-        ("f", 0, "    "),
-        ("f", 1, ""),
-        ("g", 2, ""),
-    ]
-    assert [file.source[r.start : r.end] for r in file.regions] == [
-        b"    for (i = 0; i < n; i++)\n        a[i] = 0;\n",
-        b"    for (i = 0; i < n; i++)\n        a[i] += 1;\n",
-        b"    b[1][2] = 3;\n",
-    ]
-    first = file.regions[0]
-    outer = file.source[first.outer_start : first.outer_end]
-    assert outer.startswith(b"    #pragma scop  /* from here */\n")
-    assert outer.endswith(b"    #pragma endscop\n")
-
-
-def test_text_is_put_back() -> None:
-    file = read_c(TWO, compiler="")
-    assert file.with_regions({}) == TWO.encode()
-    expected = TWO.replace("    for (i = 0; i < n; i++)\n        a[i] += 1;\n", "    g(1);\n")
-    assert file.with_regions({1: "    g(1);\n"}) == expected.encode()
-    without = file.with_regions({0: "X\n", 1: "Y\n", 2: "Z\n"}, keep_pragmas=False).decode()
-    assert "pragma" not in without
-    assert without.endswith("{\nZ\n    return b[0][0];\n}\n")
-
-
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize(
     ("encoding", "word"), [("utf-8", "größe"), ("latin-1", "größe"), ("utf-8-sig", "größe")]
@@ -105,40 +46,11 @@ def test_encodings_and_line_ends(end: str, encoding: str, word: str) -> None:
     assert (assign.span.line, assign.span.column, assign.span.end_column) == (4, 1, 10)
 
 
-def test_pragma_over_lines() -> None:
-    text = (
-        "void f(double a[2]) {\n#pragma scop /* a\nb */ \\\n\na[0] = 1;\n#pragma endscop // c\n}\n"
-    )
-    file = read_c(text, compiler="")
-    assert file.source[file.regions[0].start : file.regions[0].end] == b"a[0] = 1;\n"
-
-
 def test_line_directives_do_not_mislead() -> None:
     text = function("a[n * n] = 1;").replace("#pragma scop", '#line 700 "other.y"\n#pragma scop')
     for compiler in ("", None) if COMPILER else ("",):
         with pytest.raises(ValueError, match=r"k\.c:6:3: error"):
             read_c(text, filename="k.c", compiler=compiler)
-
-
-def test_paths_and_headers(tmp_path: Path) -> None:
-    (tmp_path / "sizes.h").write_text("#pragma once\n#define N 7\ntypedef float real;\n")
-    (tmp_path / "sub").mkdir()
-    (tmp_path / "sub" / "more.h").write_text('#include "../sizes.h"\n#define EXTRA 3\n')
-    source = tmp_path / "k.c"
-    source.write_text(
-        '#include <math.h>\n#include "sizes.h"\n#include <more.h>\n'
-        "real a[N + EXTRA], b[SIZE];\nvoid f(void) {\n#pragma scop\na[N] = sqrtf(b[0]);\n"
-        "#pragma endscop\n}\n"
-    )
-    for compiler in ("", None) if COMPILER else ("",):
-        file = read_c(
-            source, cpp_args=["-I", str(tmp_path / "sub")], defines={"SIZE": 5}, compiler=compiler
-        )
-        assert file.name == str(source)
-        (region,) = file.regions
-        assert tree_text(region.tree) == (
-            "def f(a: float32[10], b: float32[5]):\n    a[7] = sqrt(b[0])"
-        )
 
 
 HEADS = [
@@ -228,25 +140,6 @@ def test_scalars_that_matter_outside(
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "is_local"),
-    [
-        ("double z[9];", "", True),
-        ("double z[9], y;", "y = 1;", True),
-        ("double z[9] = {0};", "", False),
-        ("double z[9]; g(z);", "", False),
-        ("double z[9];", "g(z);", False),
-        ("static double z[9];", "", False),
-        ("extern double z[9];", "", False),
-        ("double *z = g();", "", False),
-    ],
-)
-def test_arrays_that_matter_outside(before: str, after: str, is_local: bool) -> None:
-    body = "for (int i = 0; i < 9; i++) z[i] = a[i]; for (int i = 0; i < 9; i++) a[i] = z[8 - i];"
-    region = only(function(body, "double a[9]", before, after))
-    assert ("z" in [v.name for v in region.tree.locals]) == is_local
-
-
-@pytest.mark.parametrize(
     ("loop", "final"),
     [
         ("for (i = 0; i < n; i++)", "max(0, n)"),
@@ -287,164 +180,7 @@ def test_loop_variables_whose_value_is_lost(after: str) -> None:
         only(function(body, before="int i, j;", after=after))
 
 
-def test_loops_around_a_region() -> None:
-    body = "for (i = 0; i < n; i++) a[i] += t; for (j = 0; j < n; j++) a[j] -= t;"
-    before = "int i, j; for (int t = 0; t < 9; t++) { for (i = 0; i < 3; i++) g(i);"
-    region = only(function(body, before=before, after="}"))
-    assert region.variable("t").kind is VariableKind.INTEGER
-    assert not region.variable("i").is_live_out
-    assert not region.variable("j").is_live_out
-
-
-def test_names_that_others_use() -> None:
-    body = "for (int i = 0; i < n; i++) a[i] = i_1; for (int i = 0; i < n; i++) a[i] = max * a_s0;"
-    params = "int n, double a[9], double i_1, float max, float a_s0, float größe"
-    region = only(function(body + " a[0] = größe;", params))
-    assert tree_text(region.tree) == (
-        "def f(n: int, a: float64[9], i_1: float64, max_: float32, a_s0_: float32,"
-        " gru00f6u00dfe: float32):\n"
-        "    for i in range(n):\n"
-        "        a[i] = i_1[]\n"
-        "    for i_2 in range(n):\n"
-        "        a[i_2] = float64(max_[] * a_s0_[])\n"
-        "    a[0] = float64(gru00f6u00dfe[])"
-    )
-    assert region.variable("größe").tree_name == "gru00f6u00dfe"
-
-
 # -- a file in the manner of benchmark suites -----------------------------------------------
-
-HARNESS_H = """\
-#ifndef HARNESS_H
-#define HARNESS_H
-#include <stdlib.h>
-#ifndef PAD
-# define PAD 0
-#endif
-#if !defined(SMALL) && !defined(LARGE)
-# define SMALL
-#endif
-#ifdef SMALL
-# define NI 12
-# define NJ 14
-#elif defined(LARGE)
-# define NI 1200
-# define NJ 1400
-#endif
-#ifdef USE_RESTRICT
-# define OWN restrict
-#else
-# define OWN
-#endif
-#ifdef USE_VLA
-# define CHOOSE(x, y) y
-#else
-# define CHOOSE(x, y) x
-#endif
-#ifdef LITERAL_BOUNDS
-# define BOUND(x, y) x
-#else
-# define BOUND(x, y) y
-#endif
-#define PARAM_1D(var, d1, n1) var[OWN CHOOSE(d1, n1) + PAD]
-#define PARAM_2D(var, d1, d2, n1, n2) var[OWN CHOOSE(d1, n1) + PAD][CHOOSE(d2, n2) + PAD]
-#define HEAP_2D(var, type, d1, d2) type (*var)[d1 + PAD][d2 + PAD]; \\
-    var = (type (*)[d1 + PAD][d2 + PAD])reserve((d1 + PAD) * (d2 + PAD), sizeof(type))
-#define VALUE(x) x##f
-#define ROOT(x) sqrtf(x)
-#define BOUND_NI BOUND(NI, ni)
-#define BOUND_NJ BOUND(NJ, nj)
-typedef float data_t;
-extern void *reserve(unsigned long long count, int bytes);
-#define start_clock before = now()
-static double now(void) { return __builtin_expect(1, 1) ? 0.0 : 1.0; }
-#endif
-"""
-HARNESS_C = """\
-/** a kernel with all that usually stands around it */
-#include <stdio.h>
-#include <string.h>
-#include <math.h>
-#include "harness.h"
-
-static void init(int ni, data_t *alpha, data_t PARAM_2D(A, NI, NJ, ni, ni))
-{
-    for (int i = 0; i < ni; i++) A[i][0] = (data_t)(i % 7) / ni, *alpha = 1.5;
-}
-
-static void show(int n, data_t PARAM_1D(x, NI, n))
-{
-    for (int i = 0; i < n; i++) { fprintf(stderr, "%0.2f }{ ", x[i]);
-        if (i % 20 == 0) fputs("\\n", stderr); }
-}
-
-static
-void kernel(int ni, int nj, data_t alpha,
-            data_t PARAM_2D(A, NI, NJ, ni, nj),
-            data_t PARAM_1D(x, NJ, nj), data_t PARAM_1D(y, NI, ni))
-{
-    int i, j;
-    data_t norm;
-
-#pragma scop
-    for (i = 0; i < BOUND_NI; i++) {
-        norm = VALUE(0.0);
-        for (j = BOUND_NJ - 1; j >= 0; --j)
-            norm += A[i][j] * x[j] / (data_t)BOUND_NJ;
-        y[i] = alpha * ROOT(norm) + VALUE(0.25);
-    }
-#pragma endscop
-}
-
-int main(int argc, char **argv)
-{
-    double before;
-    HEAP_2D(A, data_t, NI, NJ);
-    start_clock;
-    kernel(NI, NJ, 2, *A, (*A)[0], (*A)[1]);
-    if (argc > 42 && !strcmp(argv[0], "")) show(NI, (*A)[0]);
-    free((void *)A);
-    return 0;
-}
-"""
-
-
-@pytest.mark.parametrize("compiler", ["", None] if COMPILER else [""])
-@pytest.mark.parametrize(
-    ("args", "head"),
-    [
-        ((), "A: float32[12, 14], x: float32[14], y: float32[12]): ni nj"),
-        (("-DUSE_VLA",), "A: float32[ni, nj], x: float32[nj], y: float32[ni]): ni nj"),
-        (
-            ("-DLITERAL_BOUNDS", "-DLARGE"),
-            "A: float32[1200, 1400], x: float32[1400], y: float32[1200]): 1200 1400",
-        ),
-        (
-            ("-DUSE_RESTRICT", "-DPAD=2"),
-            "A: float32[14, 16], x: float32[16], y: float32[14]): ni nj",
-        ),
-    ],
-)  # fmt: skip
-def test_benchmark_with_its_harness(
-    args: tuple[str, ...], head: str, compiler: str | None, tmp_path: Path
-) -> None:
-    (tmp_path / "harness.h").write_text(HARNESS_H)
-    (tmp_path / "bench.c").write_text(HARNESS_C)
-    (region,) = read_c(tmp_path / "bench.c", cpp_args=args, compiler=compiler).regions
-    arrays, _, bounds = head.rpartition(": ")
-    ni, nj = bounds.split()
-    down = f"{int(nj) - 1}" if nj.isdigit() else f"{nj} - 1"
-    total = f"{float(nj)}" if nj.isdigit() else f"float32({nj})"
-    sizes = "" if ni.isdigit() and "-DUSE_VLA" not in args else "ni: int, nj: int, "
-    assert tree_text(region.tree) == (
-        f"def kernel({sizes}alpha: float32, {arrays}:\n"
-        "    norm: float32\n"
-        f"    for i in range({ni}):\n"
-        "        norm[] = 0.0\n"
-        f"        for j in range({down}, -1, -1):\n"
-        f"            norm[] = norm[] + A[i, j] * x[j] / {total}\n"
-        "        y[i] = alpha[] * sqrt(norm[]) + 0.25"
-    )
 
 
 @pytest.mark.parametrize("value", ["g(n) + 1", "-*p", "1 + (n = 3)", "h.x - 1"])
@@ -456,3 +192,51 @@ def test_constants_with_values_of_any_c_are_variables(value: str) -> None:
     )
     assert region.variable("k").kind is VariableKind.INTEGER
     assert region.variable("k").start is None
+
+
+def test_loops_around_a_region() -> None:
+    body = "for (i = 0; i < n; i++) a[i] += t; for (j = 0; j < n; j++) a[j] -= t;"
+    before = "int i, j; for (int t = 0; t < 9; t++) { for (i = 0; i < 3; i++) g(i);"
+    region = only(function(body, before=before, after="}"))
+    assert region.variable("t").kind is VariableKind.INTEGER
+    assert not region.variable("i").is_live_out
+    assert not region.variable("j").is_live_out
+
+
+TWO = """\
+/* first */
+static int twice(int x) { return ({ int y = 2 * x; y; }); }  // GNU C, no concern of ours
+
+void f(int n, double a[n])
+{
+    int i;
+    #pragma scop  /* from here */
+    for (i = 0; i < n; i++)
+        a[i] = 0;
+    #pragma endscop
+    twice(n);
+#pragma scop
+    for (i = 0; i < n; i++)
+        a[i] += 1;
+#pragma endscop
+}
+
+struct s { int x; char *name; } table[] = {{1, "}"}, {2, "{"}};
+__attribute__((noinline)) static double g(double (*restrict b)[3])
+{
+#pragma scop
+    b[1][2] = 3;
+#pragma endscop
+    return b[0][0];
+}
+"""
+
+
+def test_text_is_put_back() -> None:
+    file = read_c(TWO, compiler="")
+    assert file.with_regions({}) == TWO.encode()
+    expected = TWO.replace("    for (i = 0; i < n; i++)\n        a[i] += 1;\n", "    g(1);\n")
+    assert file.with_regions({1: "    g(1);\n"}) == expected.encode()
+    without = file.with_regions({0: "X\n", 1: "Y\n", 2: "Z\n"}, keep_pragmas=False).decode()
+    assert "pragma" not in without
+    assert without.endswith("{\nZ\n    return b[0][0];\n}\n")

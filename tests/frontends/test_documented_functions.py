@@ -17,7 +17,10 @@ from loopwright.frontends.python.procedures.read_procedure import read_procedure
 from loopwright.frontends.python.procedures.variant import Variant
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "python.md"
-TYPES, LOOPS = ("bool", "int", "float", "complex"), {"range", "enumerate", "zip"}
+TYPES, LOOPS = (
+    ("bool", "int", "float", "complex"),
+    {"range", "enumerate", "zip", "reversed", "isinstance"},
+)
 MODULES = {"of `math`": math, "of Python": builtins}  # every other kind is of NumPy
 
 pytestmark = pytest.mark.skipif(

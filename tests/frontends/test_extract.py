@@ -1,19 +1,29 @@
-"""SourceTree to Program: domains, schedule trees, roles and names."""
+"""Source trees to programs: domains, schedule trees, roles, names, sizes that are made smaller."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import replace
 
 import islpy as isl
 import numpy as np
 import pytest
 
-from frontends.kernels import compiled, define
-from loopwright.frontends.tree_rewrites import assignments
-from loopwright.ir.expr import Binary, Const, Load, Var
+from frontends.kernels import assert_same, compiled, define
+from loopwright.diagnostics import DtypeError
+from loopwright.frontends.c import read_c
+from loopwright.frontends.extract import program_of
+from loopwright.frontends.python import argument_types
+from loopwright.frontends.tree_rewrites import set_before_read, shrink_sizes
+from loopwright.frontends.tree_text import tree_text
+from loopwright.ir.expr import Var
 from loopwright.ir.program import Program, Role
 
 A = np.zeros(4)
 B = np.zeros((4, 4))
 
 
-def program_of(text: str, *args: object) -> Program:
+def program_for(text: str, *args: object) -> Program:
     return compiled(define(text), *args)[1]
 
 
@@ -39,7 +49,7 @@ def loop(header: str, args: str = "A, n, m") -> str:
     ],
 )
 def test_domain_of_a_loop(header: str, expected: str) -> None:
-    (statement,) = program_of(loop(header), A, 1, 1).statements
+    (statement,) = program_for(loop(header), A, 1, 1).statements
     wanted = isl.Set(f"[A_0, n, m] -> {{ S0[i] : {expected} }}")
     assert statement.domain.is_equal(wanted)
     assert statement.iterators == ("i",)
@@ -68,7 +78,7 @@ def test_domain_of_a_branch(condition: str, expected: str) -> None:
             else:
                 A[0] = 2
     """
-    then, other = program_of(text, A, 1).statements
+    then, other = program_for(text, A, 1).statements
     inside = isl.Set(f"[A_0, n] -> {{ S0[i] : 0 <= i < 10 and ({expected}) }}")
     outside = isl.Set("[A_0, n] -> { S0[i] : 0 <= i < 10 }").subtract(inside)
     assert then.domain.is_equal(inside)
@@ -86,7 +96,7 @@ def test_schedule_tree() -> None:
         for i in range(4):
             A[i] = 2
     """
-    program = program_of(text, A, B)
+    program = program_for(text, A, B)
     domain = isl.UnionSet.empty(program.context.get_space())
     for statement in program.statements:
         domain = domain.union(isl.UnionSet.from_set(statement.domain))
@@ -120,12 +130,6 @@ def band_names(program: Program) -> list[str]:
     return names
 
 
-def test_band_of_a_loop_that_runs_down() -> None:
-    program = program_of("def f(A):\n    for i in range(3, -1, -1):\n        A[i] = 1\n", A)
-    band = program.schedule.get_root().child(0).band_get_partial_schedule()
-    assert band.plain_is_equal(isl.MultiUnionPwAff("[A_0] -> i[{ S0[i] -> [(-i)] }]"))
-
-
 def test_parameters_context_and_roles() -> None:
     text = """
     def f(A, x, B, n, p):
@@ -136,7 +140,7 @@ def test_parameters_context_and_roles() -> None:
             B[i, p] = t
         return s
     """
-    program = program_of(text, A, 0.5, B, 3, 1)
+    program = program_for(text, A, 0.5, B, 3, 1)
     assert program.name == "f"
     assert program.params == ("A_0", "B_0", "B_1", "n", "p")
     known = isl.Set("[A_0, B_0, B_1, n, p] -> { : A_0 >= 0 and B_0 >= 0 and B_1 >= 0 }")
@@ -152,91 +156,108 @@ def test_parameters_context_and_roles() -> None:
     assert program.array("B").shape == (Var("B_0"), Var("B_1"))
 
 
-def test_accesses_and_spans() -> None:
-    text = "def f(A, B):\n    for i in range(3):\n        A[i] = B[i + 1, 2 * i]\n"
-    (statement,) = program_of(text, A, B).statements
-    (read,) = statement.reads
-    i = Var("i")
-    assert (read.array, read.index) == (
-        "B",
-        (Binary("add", i, Const(1)), Binary("mul", Const(2), i)),
+STENCIL = b"""
+double A[2048][1024], B[2048][1024];
+void f(void) {
+#pragma scop
+  for (int t = 0; t < 10; t++)
+    for (int i = 1; i < 2047; i++)
+      for (int j = 0; j <= 1023; j++)
+        A[i][1023 - j] = 1000.0 * B[i - 1][j] + B[2047 - i][j];
+#pragma endscop
+}
+"""
+
+
+def made(source: bytes, factor: int) -> tuple[Program, dict[int, int]] | None:
+    (region,) = read_c(source).regions
+    found = shrink_sizes(region.tree, factor)
+    return None if found is None else (program_of(found.tree, reassoc=False), found.sizes)
+
+
+def test_sizes_and_their_neighbours() -> None:
+    found = made(STENCIL, 8)
+    assert found is not None
+    program, sizes = found
+    assert sizes == {2048: 256, 1024: 128}
+    (expected,) = (
+        program_of(region.tree, reassoc=False)
+        for region in read_c(
+            STENCIL.replace(b"2048", b"256")
+            .replace(b"2047", b"255")
+            .replace(b"1024", b"128")
+            .replace(b"1023", b"127")
+        ).regions
     )
-    assert statement.write.index == (i,)
-    assert statement.span is not None
-    assert (statement.span.line, statement.span.column, statement.span.end_column) == (3, 9, 31)
-    assert statement.span.text == "        A[i] = B[i + 1, 2 * i]"
+    (found_one,), (expected_one,) = program.statements, expected.statements
+    assert found_one.domain.is_equal(expected_one.domain)
+    assert replace(found_one, domain=expected_one.domain, span=expected_one.span) == expected_one
+    assert program.arrays == expected.arrays
 
 
-def test_aliases_leave_no_trace() -> None:
+def test_small_numbers_are_no_sizes() -> None:
+    small = STENCIL.replace(b"2048", b"40").replace(b"2047", b"39")
+    assert made(small.replace(b"1024", b"20").replace(b"1023", b"19"), 2) is None
+
+
+def test_what_is_set_before_it_is_read() -> None:
+    source = b"""
+void f(int n, double A[n], double out[1]) {
+  double a, b, c, d, e;
+#pragma scop
+  if (n > 3) { a = A[0]; b = A[1]; } else { a = A[2]; }
+  c = c + 1; c = 2;
+  for (int i = 0; i < n; i++) { d = A[i]; }
+  e = a; a = e;
+  out[0] = a + b + c + d + e;
+#pragma endscop
+}
+"""
+    (region,) = read_c(source).regions
+    assert set_before_read(region.tree.body) == {"a", "e"}
+
+
+def test_unsupported_dtypes() -> None:
+    with pytest.raises(DtypeError, match="dtype 'object' is not supported"):
+        argument_types([np.zeros(3, object)])
+    with pytest.raises(DtypeError, match="byte order of dtype '>f8' is not the machine's"):
+        argument_types([np.zeros(3, ">f8")])
+
+
+def test_tree_text() -> None:
     text = """
-    def f(A):
-        n = A.shape[0]
-        for i in range(n):
-            j = n - 1 - i
-            A[j] = 1
-    """
-    program = program_of(text, A)
-    assert [array.name for array in program.arrays] == ["A"]
-    assert len(program.statements) == 1
-
-
-def test_a_guarded_load_splits_the_statement() -> None:
-    text = "def f(A, B):\n    for i in range(4):\n        A[i] = B[i - 1, 0] if i > 0 else 0.0\n"
-    guarded, plain = program_of(text, A, B).statements
-    assert guarded.domain.is_equal(isl.Set("[A_0, B_0, B_1] -> { S0[i] : 0 < i < 4 }"))
-    assert isinstance(guarded.value, Load)
-    assert plain.domain.is_equal(isl.Set("[A_0, B_0, B_1] -> { S1[i] : i = 0 }"))
-
-
-def test_statements_that_never_run_are_left_out() -> None:
-    text = """
-    def f(A):
-        for i in range(len(A)):
-            if i < 0:
-                A[i] = 1
-            A[i] = 2
-            if A.shape[0] < 0:
-                A[i] = 3
-    """
-    (statement,) = program_of(text, A).statements
-    assert statement.value == Const(2.0, statement.write.dtype)
-
-
-def test_an_empty_function() -> None:
-    program = program_of("def f(A):\n    pass\n", A)
-    assert program.statements == ()
-    assert program.schedule.get_domain().is_empty()
-    assert program.array("A").role is Role.IN
-
-
-def test_tree_is_in_source_order() -> None:
-    text = """
-    def f(A):
-        A[0] = 1
-        for i in range(2):
-            if i > 0:
-                A[1] = 2
+    def f(A, B, n, x):
+        s = 0
+        for i in range(n - 1, -1, -2):
+            if i > 2 and n != i:
+                s += A[i] * x
             else:
-                A[2] = 3
-        A[3] = 4
+                A[i] = B[i, 0] if A[i] > 0 else n
+        for i in range(1, n):
+            A[i] = A[i - 1] if i > 1 else 0
+        return s,
     """
-    tree, _ = compiled(define(text), A)
-    values = [assign.value for assign in assignments(tree.body)]
-    assert [value.value for value in values if isinstance(value, Const)] == [1, 2, 3, 4]
+    args = (np.zeros(9, np.float32), np.zeros((9, 1)), 9, 0.5)
+    tree, _ = compiled(define(text), *args)
+    assert tree_text(tree) == textwrap.dedent("""\
+        def f(A: float32[A_0], B: float64[B_0, B_1], n: int, x: float64):
+            s: float32
+            s[] = 0.0
+            for i in range(n - 1, -1, -2):
+                if (i > 2) & (n != i):
+                    s[] = s[] + A[i] * float32(x[])
+                else:
+                    A[i] = float32(B[i, 0]) if A[i] > 0.0 else float32(n)
+            for i_1 in range(1, n):
+                if i_1 > 1:
+                    A[i_1] = A[i_1 - 1]
+                else:
+                    A[i_1] = 0.0
+            return s,""")
 
 
-def test_local_types_widen_until_they_settle() -> None:
-    text = """
-    def f(A, F):
-        x = 0
-        y = 0
-        z = True
-        for i in range(4):
-            z = y
-            y = x
-            x = x + F[i]
-        A[0] = z
-    """
-    program = program_of(text, A, np.zeros(4, np.float32))
-    types = {array.name: str(array.dtype) for array in program.arrays if array.role is Role.LOCAL}
-    assert types == dict.fromkeys("xyz", "float32")
+def test_whole_numbers_of_python_stay_as_they_are() -> None:
+    """2**53 + 1, which float64 does not hold."""
+    for name in ("floor", "ceil", "trunc"):
+        text = f"def f(A, n):\n    for i in range(len(A)):\n        A[i] = math.{name}(n)\n"
+        assert_same(define(text), np.zeros(2, np.int64), (1 << 53) + 1)

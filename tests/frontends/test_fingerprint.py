@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import enum
 import importlib.util
-import linecache
 import math
-import os
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
@@ -67,47 +65,6 @@ def test_everything_else_counts(tmp_path: Path, text: str) -> None:
     assert text_of(tmp_path, text) != text_of(tmp_path, FUNCTION)
 
 
-def test_constants_that_python_folds_are_told_apart(tmp_path: Path) -> None:
-    """Python computes 2**-1 when it compiles; for integers of ours that is another number."""
-    folded = [FUNCTION.replace("K * i", f"i * {x}") for x in ("2**-1", "0.5")]
-    first, second = (loaded(tmp_path, text).f for text in folded)
-    assert first.__code__.co_code == second.__code__.co_code
-    assert len({text_of(tmp_path, text) for text in folded}) == 2
-
-
-def test_long_heads_and_inner_functions(tmp_path: Path) -> None:
-    long = "def f(\n    x,\n    n,\n):\n    for i in range(n):\n        x[i] = (\n1\n)\n"
-    assert "x[i] = (" in text_of(tmp_path, long + "y = 2\n")
-    inner = loaded(
-        tmp_path, f"def g():\n    {FUNCTION.replace(chr(10), chr(10) + '    ')}\n    return f"
-    )
-    found = definition_text(inner.g())
-    assert found is not None
-    assert "return f" not in found
-
-
-def test_text_that_is_not_in_a_file(tmp_path: Path) -> None:
-    assert definition_text(define(FUNCTION)) is None  # type: ignore[arg-type]
-    module = loaded(tmp_path, FUNCTION)
-    assert definition_text(module.f) is not None
-    file = str(tmp_path / "program.py")
-    lines = FUNCTION.replace("K", "L").splitlines(keepends=True)
-    linecache.cache[file] = (len(FUNCTION), None, lines, file)
-    assert definition_text(module.f) is None
-    del linecache.cache[file]
-    os.unlink(file)
-    assert definition_text(module.f) is None
-
-
-def test_a_file_that_changed_under_the_function(tmp_path: Path) -> None:
-    module = loaded(tmp_path, FUNCTION)
-    file = tmp_path / "program.py"
-    file.write_text("def f(\n  x,\n  n,\n  # one more\n):\n    return 1\n", encoding="utf-8")
-    assert definition_text(module.f) is None
-    file.write_text("x = 1\n", encoding="utf-8")
-    assert definition_text(module.f) is None
-
-
 # -- values ------------------------------------------------------------------------------------
 
 
@@ -141,10 +98,3 @@ def test_values_are_told_apart() -> None:
 )
 def test_values_that_no_text_tells_apart(value: object) -> None:
     assert texts(v=value) == [None]
-
-
-def test_names_in_modules() -> None:
-    function = FunctionType(define("def f(): pass").__code__, {"np": np})  # type: ignore[attr-defined]
-    assert value_texts(function, ["np.pi", "np.exp"]) == "['float 3.141592653589793', 'numpy.exp']"
-    assert value_texts(function, ["np.no_such_name"]) is None
-    assert value_texts(function, []) == "[]"

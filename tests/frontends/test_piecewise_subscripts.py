@@ -1,14 +1,18 @@
-"""Index-set splitting at piecewise subscripts: the common case, exact accesses, peeled loops."""
+"""Subscripts with cases and modulo a size: the common case is plain, the meaning stays."""
 
-from textwrap import dedent
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
 import loopwright as lw
+from loopwright import options
 from loopwright.ir.islkit import inside
 from loopwright.ir.program import Program
-from loopwright.ir.text import expr_text, stmt_text
+from loopwright.ir.text import expr_text
 from loopwright.lower.passes import lower_schedule
 from loopwright.transform.schedule_legality import initial_schedule
 from oracle import assert_same
@@ -51,42 +55,84 @@ def test_the_common_case_has_a_plain_subscript(place: str, common: str, where: s
         assert_same(program, nest, {"n": n})
 
 
-def test_cases_that_cannot_be_are_left_out() -> None:
-    function = "static int wrap(int i, int n) { return i < 0 ? i + n : i >= n ? i - n : i; }\n"
-    text = "#pragma scop\nfor (int i = 0; i < n; i++) v[i] = u[wrap(i + 1, n)];\n#pragma endscop\n"
-    (program,) = lw.parse_c(function + f"void f(int n, double *u, double *v)\n{{\n{text}}}\n")
-    found = [value for value, _ in statements(program)]
-    assert found == ["u[i + 1]", "u[i + 1 - n if i + 1 >= n else i + 1]"]
+SIZES = (0, 1, 2, 3, 7, 16, 31)
 
 
-def test_a_remainder_that_is_the_number_itself_has_no_cases() -> None:
-    assert statements(periodic("i % n")) == [("u[i]", "S0[i] : 0 <= i < n")]
+def ring(a: Any, b: Any) -> None:
+    n = a.shape[0]
+    for i in range(n):
+        b[i] = a[(i + 1) % n] - 2 * a[i] + a[(i - 1) % n]
 
 
-def test_what_is_left_is_split_while_it_is_large() -> None:
-    program = periodic("i < n / 2 ? 2 * i : n - 1 - i")
-    assert [text for text, _ in statements(program)] == ["u[2 * i]", "u[n - 1 - i]"]
+def torus(a: Any, b: Any) -> None:
+    n, m = a.shape
+    for i in range(n):
+        for j in range(m):
+            b[i, j] = a[(i + 1) % n, j] + a[(i - 1) % n, j] + a[i, (j + 1) % m] + a[i, (j - 1) % m]
 
 
-def test_loops_are_peeled() -> None:
-    program = periodic("i == 0 ? n - 1 : i - 1")
-    nest = lower_schedule(initial_schedule(program))
-    expected = """\
-        if n >= 1:
-            v[0] = u[n - 1]
-            for i in range(1, n):
-                v[i] = u[i - 1]
-    """
-    assert stmt_text(nest.body).strip() == dedent(expected).strip()
+def named(a: Any, b: Any) -> None:
+    n, m = a.shape
+    for i in range(n):
+        up = (i - 1) % n
+        down = (i + 1) % n
+        for j in range(m):
+            left = (j - 1) % m
+            b[i, j] = a[up, left] * a[down, (j + 1) % m] + up
 
 
-def test_python_subscripts_have_cases_too() -> None:
-    @lw.jit
-    def turned(u: np.ndarray, v: np.ndarray) -> None:
-        n = u.shape[0]
-        for i in range(n):
-            v[i] = u[i - 1 if i > 0 else n - 1]
+def backwards(a: Any, b: Any) -> None:
+    n = a.shape[0]
+    for i in range(n - 1, -1, -1):
+        b[(i + 1) % n] = a[(i - 1) % n]
 
-    u, v = np.arange(9.0), np.zeros(9)
-    turned(u, v)
-    np.testing.assert_array_equal(v, np.roll(u, 1))
+
+def far(a: Any, b: Any) -> None:
+    n = a.shape[0]
+    for i in range(n):
+        for k in range(n):
+            b[i] += a[(i - k) % n] * a[(i + k) % n]
+
+
+def under_a_condition(a: Any, b: Any) -> None:
+    n = a.shape[0]
+    for i in range(-3, n):
+        if i >= 0:
+            b[i] = a[(i - 1) % n]
+        else:
+            b[0] = 1.0
+
+
+def by_quotient(a: Any, b: Any) -> None:
+    n = a.shape[0]
+    for i in range(n):
+        b[i] = a[i // n] + a[(i + 1) // n * (0)]
+
+
+FUNCTIONS: tuple[tuple[Callable[..., None], int], ...] = (
+    (ring, 1),
+    (torus, 2),
+    (named, 2),
+    (backwards, 1),
+    (far, 1),
+    (under_a_condition, 1),
+    (by_quotient, 1),
+)
+
+
+@pytest.mark.drawn(3)
+@pytest.mark.parametrize(("function", "rank"), FUNCTIONS, ids=lambda x: getattr(x, "__name__", x))
+@pytest.mark.parametrize("interpret", [False, True])
+def test_meaning(function: Callable[..., None], rank: int, interpret: bool) -> None:
+    """Machine code and the interpreter do what Python does, whose % is never negative here."""
+    compiled = lw.jit(function)
+    with options.override(interpret=interpret):
+        for n in SIZES if not interpret else (0, 1, 2, 5):
+            if function is under_a_condition and n == 0:
+                continue  # Python leaves the array, too
+            shape = (n, n + 2)[:rank]
+            a = np.random.default_rng(n).integers(-9, 9, shape).astype(float)
+            found, wanted = np.zeros(shape), np.zeros(shape)
+            compiled(a, found)
+            function(a, wanted)
+            np.testing.assert_array_equal(found, wanted)

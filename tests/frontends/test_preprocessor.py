@@ -1,7 +1,5 @@
 """The built-in preprocessor gives the tokens and lines of the compiler's preprocessor."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -46,31 +44,3 @@ def test_as_the_compiler_does(name: str, folder: Path) -> None:
     assert [word for word, _, _ in own] == [word for word, _, _ in theirs]
     if name not in TASTE:
         assert own == theirs
-
-
-def test_constants_of_headers_that_are_not_there(folder: Path) -> None:
-    text = "#include <math.h>\n#include <nowhere.h>\n#include <limits.h>\nx = M_PI + INT_MAX;\n"
-    found = [word for word, _, _ in words(text, folder, "")]
-    assert found == ["x", "=", "3.14159265358979323846", "+", "2147483647", ";"]
-
-
-BROKEN_OFF = """
-from broken_off import broken_off
-from loopwright.frontends.c.preprocessor import _call
-_call(["cat"], b"x")  # tempfile keeps a lock for ever when its first use is broken off
-for at in broken_off(lambda: _call(["cat"], b"x")):
-    assert at < 5000
-"""
-
-
-def test_a_call_that_is_broken_off_says_so() -> None:
-    """What the handler of a signal raises, as Ctrl-C does, is what the caller sees, wherever.
-
-    In a process of its own: Python leaves files open where it starts a program and is broken off.
-    """
-    tests = str(Path(__file__).parent.parent)
-    command = [sys.executable, "-c", BROKEN_OFF]
-    done = subprocess.run(
-        command, cwd=tests, capture_output=True, text=True, check=False, timeout=600
-    )
-    assert done.returncode == 0, done.stderr[-4000:]

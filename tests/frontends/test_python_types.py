@@ -1,11 +1,13 @@
-"""Values of several types: comparisons, min and max, conditional expressions, names."""
+"""Values of several types in Python functions, and their refusals: the full text of each."""
+
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-import loopwright as lw
 from frontends.kernels import assert_same, compiled, define, interpreted
-from loopwright.diagnostics import SourceError
+from loopwright.diagnostics import SourceError, UsageError
+from loopwright.frontends.python import ArgType, argument_types, parse_function
 
 KINDS = ("uint8", "uint16", "uint64", "int8")
 
@@ -24,23 +26,6 @@ def test_arrays_of_integers_compare_with_pythons_integers(kind: str, t: int) -> 
             c[5] += 1 if B[i] != 300 else 0
     """
     assert_same(define(text), np.arange(10, dtype=kind), t, 10, np.zeros(6, np.int64))
-
-
-def test_unsigned_and_signed_integers_of_64_bits_compare_exactly() -> None:
-    text = """
-    def f(U, I, c):
-        for i in range(len(U)):
-            for j in range(len(I)):
-                c[i, j, 0] = U[i] < I[j]
-                c[i, j, 1] = U[i] <= I[j]
-                c[i, j, 2] = I[j] == U[i]
-                c[i, j, 3] = I[j] < U[i]
-                c[i, j, 4] = I[j] >= U[i]
-                c[i, j, 5] = U[i] != I[j]
-    """
-    unsigned = np.array([0, 1, 2**53, 2**53 + 1, 2**63 - 1, 2**63, 2**64 - 1], np.uint64)
-    signed = np.array([-(2**63), -1, 0, 1, 2**53, 2**53 + 1, 2**63 - 1], np.int64)
-    assert_same(define(text), unsigned, signed, np.zeros((7, 7, 6), bool))
 
 
 @pytest.mark.parametrize("n", [0, 3, 2**53 + 1, 2**63 - 1, -(2**63)])
@@ -79,59 +64,6 @@ def test_min_and_max_keep_the_first_unless_the_second_is_beyond_it(kind: str) ->
     x, y = pairs[:, 0].copy(), pairs[:, 1].copy()
     least = np.where(y == 0, 1, y).astype(kind)  # which of two zeros stays is left open
     assert_same(define(text), x, y, np.zeros((len(x), 4), kind), least)
-
-
-def test_min_and_max_of_two_types_give_the_value_of_either() -> None:
-    text = """
-    def f(B, I, out, whole):
-        for i in range(10):
-            out[i, 0] = max(B[i], i - 5)
-            out[i, 1] = min(B[i], i - 5) + 1
-            whole[i, 0] = max(I[i], 0.5)
-            whole[i, 1] = I[i] if I[i] > 0 else 0.5
-            whole[i, 2] = min(I[i], B[i], i) * 2
-    """
-    large = np.array([2**53 + k for k in range(-5, 5)])
-    assert_same(
-        define(text),
-        np.arange(10, dtype=np.uint8),
-        large,
-        np.zeros((10, 2)),
-        np.zeros((10, 3), int),
-    )
-
-
-def test_a_conditional_has_the_type_of_its_side() -> None:
-    text = """
-    def f(p, A, F, B, out):
-        for i in range(len(p)):
-            out[i, 0] = (A[i] if p[i] else 0.1) * F[i]
-            out[i, 1] = (B[i] if p[i] else 200) + 100
-            out[i, 2] = (B[i] if i > 1 and B[i - 1] > 0 else F[i]) / 3
-            out[i, 3] = (p[i] and i > 1) + (i < 3)
-    """
-    flags = np.array([True, False, True, False])
-    numbers = np.array([0.1, 0.2, 0.3, 0.7])
-    args = flags, numbers, numbers.astype(np.float32), np.array([1, 200, 250, 7], np.uint8)
-    assert_same(define(text), *args, np.zeros((4, 4)))
-
-
-def test_a_name_holds_what_it_is_given() -> None:
-    text = """
-    def f(B, I, out):
-        best = -1
-        for i in range(10):
-            if B[i] > best:
-                best = B[i]
-            out[i] = best
-        for i in range(10):
-            place = i * 1000
-            if I[i] > 3:
-                place = B[i]
-            out[i] += place
-    """
-    small = np.array([200, 3, 250, 7, 8, 9, 1, 2, 3, 4], np.uint8)
-    assert_same(define(text), small, np.arange(10, dtype=np.int32), np.zeros(10, np.int64))
 
 
 def refused(text: str, *args: object) -> str:
@@ -186,48 +118,98 @@ def test_a_value_of_too_many_types_is_refused() -> None:
     ]
 
 
-def test_products_over_min_pass_over_nan_as_python_does() -> None:
-    """They are contractions, whose elements that are NaN before stay so."""
-
-    def min_plus(a, b, c):  # type: ignore[no-untyped-def]
-        for i in range(c.shape[0]):
-            for j in range(c.shape[1]):
-                for k in range(a.shape[1]):
-                    c[i, j] = min(c[i, j], a[i, k] + b[k, j])
-
-    rng = np.random.default_rng(3)
-    for m, n, k in ((9, 40, 21), (7, 1, 30), (1, 33, 12)):
-        a, b, c = rng.normal(size=(m, k)), rng.normal(size=(k, n)), rng.normal(size=(m, n))
-        a[0, 3], b[5, 0], c[m - 1, 0] = np.nan, np.nan, np.nan
-        a[m - 1, 1], b[1, n - 1] = np.inf, -np.inf
-        expected = c.copy()
-        with np.errstate(all="ignore"):
-            min_plus(a, b, expected)
-        function = lw.jit(min_plus)
-        function(a, b, c)
-        np.testing.assert_array_equal(c, expected)
-        assert "S0: contraction of a[i, k] + b[k, j] by min into" in function.explain(a, b, c)
+CASES = sorted((Path(__file__).parent.parent / "errors" / "python").glob("*.txt"))
+TYPES = {
+    "A": ArgType.array("float64", 1),
+    "B": ArgType.array("float64", 2),
+    "I": ArgType.array("int32", 1),
+    "Z": ArgType.array("complex128", 1),
+    "n": ArgType("python", "int64"),
+    "x": ArgType("python", "float64"),
+}
 
 
-def test_an_extreme_of_a_row_passes_over_nan() -> None:
-    def largest(x):  # type: ignore[no-untyped-def]
-        m = 0.0
-        for i in range(len(x)):
-            m = max(m, abs(x[i]))
-        return m
+@pytest.mark.filterwarnings("ignore::SyntaxWarning")
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
+def test_report(case: Path) -> None:
+    text, _, expected = case.read_text(encoding="utf-8").partition("----\n")
+    function = define(text, "k.py", W=np.zeros(3), BIG=2**70)
+    code = function.__code__
+    names = code.co_varnames[: code.co_argcount]
+    with pytest.raises(SourceError) as caught:
+        parse_function(function, [TYPES[name[0]] for name in names])
+    assert str(caught.value) + "\n" == expected
 
-    for length in (1, 5, 64, 1001):
-        x = np.random.default_rng(length).normal(size=length)
-        x[::3] = np.nan
-        assert lw.jit(largest)(x) == largest(x)
+
+def report(function: object, *args: object) -> str:
+    with pytest.raises(SourceError) as caught:
+        compiled(function, *args)  # type: ignore[arg-type]
+    return str(caught.value)
 
 
-def test_boolean_arguments_are_booleans_and_sizes() -> None:
-    text = """
-    def f(A, B, p):
-        for i in range(4 + p):
-            A[i] = min(B[i], p) + p
-            A[i + p] += 1 if p else 0
-    """
-    for p in (True, False):
-        assert_same(define(text), np.zeros(6), np.array([True, False] * 3), p)
+def test_no_source() -> None:
+    names: dict[str, object] = {}
+    exec("def f(A):\n    A[0] = 1\n", names)
+    assert report(names["f"], np.zeros(3)) == (
+        "<string>:1:1: error: the source of 'f' is not available [LW120]\n"
+        "try: define the function in a file, or type it in IPython or a notebook, which keep what"
+        " is typed; exec and, before 3.13, Python's own prompt do not"
+    )
+
+
+def test_source_that_has_changed() -> None:
+    function = define("def f(A):\n    A[0] = 1\n", "k.py")
+    define("x = 1\ndef g():\n    pass\n", "k.py")
+    assert report(function, np.zeros(3)) == (
+        "k.py:1:1: error: the source of 'f' is not where Python says it is [LW120]\n"
+        "    x = 1\n"
+        "    ^^^^^\n"
+        "try: reload the module if its file has changed since it was imported"
+    )
+
+
+def test_lambda() -> None:
+    function = define("f = lambda A: A[0]\n", "k.py")
+    assert report(function, np.zeros(3)) == (
+        "k.py:1:1: error: a lambda cannot be compiled [LW127]\n"
+        "    f = lambda A: A[0]\n"
+        "    ^^^^^^^^^^^^^^^^^^\n"
+        "try: define the function with def"
+    )
+
+
+def test_async() -> None:
+    function = define("async def f(A):\n    A[0] = 1\n", "k.py")
+    assert report(function, np.zeros(3)) == (
+        "k.py:1:1: error: an asynchronous function cannot be compiled [LW127]\n"
+        "    async def f(A):\n"
+        "    ^^^^^^^^^^^^^^^\n"
+        "try: define the function with def"
+    )
+
+
+def usage(*args: object) -> str:
+    with pytest.raises(UsageError) as caught:
+        parse_function(*args)  # type: ignore[arg-type]
+    return str(caught.value)
+
+
+def test_not_a_function() -> None:
+    assert usage(len, ()) == (
+        "only a Python function can be compiled\n"
+        "note: found an object of type 'builtins.builtin_function_or_method'\n"
+        "try: decorate a function defined with def"
+    )
+
+
+def test_wrong_number_of_arguments() -> None:
+    function = define("def f(A, n):\n    pass\n")
+    assert usage(function, argument_types([1])) == "'f' takes 2 arguments\nnote: found 1"
+
+
+def test_expressions_nested_too_deeply() -> None:
+    text = "def f(A):\n    A[0] = " + " + ".join(["A[0]"] * 900) + "\n    A[1] = nowhere\n"
+    lines = report(define(text, "k.py"), np.zeros(3)).splitlines()
+    assert lines[0] == "k.py:2:5: error: this statement is nested too deeply [LW121]"
+    assert lines[3] == "try: split it into several statements"
+    assert lines[4] == "k.py:3:12: error: the name 'nowhere' is not defined [LW102]"

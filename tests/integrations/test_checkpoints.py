@@ -79,25 +79,6 @@ def test_a_damaged_part_sends_the_run_back_by_one_step(tmp_path, damage) -> None
     assert np.array_equal(again, whole)
 
 
-def test_no_sound_step_begins_anew(tmp_path) -> None:
-    whole, _ = run(None)
-    with pytest.raises(CutOffError):
-        run(tmp_path, progress=cut_after(1))
-    (tmp_path / "step-00000001.rank-00000").write_bytes(b"")
-    again, seen = run(tmp_path)
-    assert seen == list(range(STEPS + 1))
-    assert np.array_equal(again, whole)
-
-
-def test_two_generations_are_kept(tmp_path) -> None:
-    run(tmp_path)
-    names = sorted(path.name for path in tmp_path.iterdir())
-    ranks = [f".rank-{rank:05}" for rank in range(4)]
-    assert names == sorted(f"step-{step:08}{end}" for step in (3, 4) for end in (".json", *ranks))
-    run(tmp_path / "some", every=3)
-    assert [saved.step for saved in saved_steps(tmp_path / "some")] == [4, 3]
-
-
 def test_another_problem_is_refused(tmp_path) -> None:
     with pytest.raises(CutOffError):
         run(tmp_path, progress=cut_after(2))

@@ -17,12 +17,10 @@ from loopwright.integrations.mpi import (
     gather,
     paths,
 )
-from loopwright.integrations.mpi.block_layout import ProcessGrid
-from loopwright.integrations.mpi.dealt_calls import dealt_block
 from loopwright.ir.dtypes import dtype_of
 from loopwright.paths.cycles import CycleError
 from loopwright.paths.elimination import add_one, eliminate
-from loopwright.semirings import make_semiring, maximum, minimum, semiring
+from loopwright.semirings import semiring
 
 INF = np.inf
 CASES = [
@@ -108,24 +106,6 @@ def test_a_cycle_is_told_where_paths_are_counted() -> None:
     assert str(caught.value).startswith("plus_times: plus is not idempotent")
 
 
-def test_a_negative_cycle_is_told_by_all_ranks() -> None:
-    a = np.full((12, 12), INF)
-    a[1, 8], a[8, 1] = 1.0, -2.0
-    with pytest.raises(CycleError) as caught:
-        solve(paths, ArraySource(a), "2x2", "shortest", block=3)
-    assert str(caught.value) == (
-        "a cycle of negative weight: paths along it have no best one\n"
-        "note: found vertex 8, which it passes\ntry: another graph"
-    )
-
-
-def test_a_semiring_of_the_user() -> None:
-    ring = make_semiring("widest_of_users", maximum, minimum, zero=-INF, one=INF)
-    a = graph(14, "float64", 2)
-    found = closed(ArraySource(a), ring, "2x2", block=4)
-    assert np.array_equal(found, closed(ArraySource(a), "max_min", "1x1", block=4))
-
-
 @pytest.mark.drawn(3)
 @pytest.mark.parametrize(
     ("problem", "low", "high", "absent"),
@@ -155,15 +135,6 @@ def test_path_problems_are_those_of_paths(problem, low, high, absent) -> None:
     assert np.array_equal(found, getattr(on_one, problem)(a))
 
 
-def test_products_that_underflow_stop_at_the_least_normal_number() -> None:
-    a = np.full((8, 8), INF)
-    for i in range(7):
-        a[i, i + 1] = 2.0**-200
-    found = solve(paths, ArraySource(a), "2x2", "least_reliable", block=2)
-    assert np.array_equal(found, on_one.least_reliable(a))
-    assert not np.isnan(found).any()
-
-
 def test_weights_are_refused_with_their_edge() -> None:
     a = np.full((9, 9), 0.5)
     a[7, 3] = 1.5
@@ -191,15 +162,6 @@ def test_what_is_no_problem_is_refused() -> None:
         solve(paths, ArraySource(np.ones((2, 2))), "1x1", "short")
 
 
-def test_blocks_leave_every_rank_a_part_and_panels_small() -> None:
-    for n, ranks in ((10, 4), (500, 4), (8192, 4), (100_000, 1024)):
-        grid = ProcessGrid(*([int(ranks**0.5)] * 2))
-        block = dealt_block(n, grid)
-        assert block * max(grid.rows, grid.columns) < n + block
-        height = n / grid.rows
-        assert 4 * block * height <= max(0.1 * height**2, 4 * 32 * height)
-
-
 def test_what_does_not_fit_a_machine_is_refused_before_it_is_read(monkeypatch) -> None:
     monkeypatch.setattr("loopwright.paths.graph_input.available_bytes", lambda: 10**6)
     monkeypatch.setattr("socket.gethostname", lambda: "here")
@@ -213,15 +175,3 @@ def test_what_does_not_fit_a_machine_is_refused_before_it_is_read(monkeypatch) -
         "the part of here, 4 of 4 ranks, takes 32,000,000 bytes\n"
         "note: found 1,000,000 bytes of free memory"
     )
-
-
-@pytest.mark.drawn(2)
-@pytest.mark.parametrize("dtype", ["int32", "uint8"])
-def test_bits_of_integers(dtype: str) -> None:
-    """No cycle is better than the empty path, which has all bits: of signed integers it is -1."""
-    ring = semiring("or_and")
-    a = np.where(np.random.default_rng(5).random((16, 16)) < 0.1, 6, 0).astype(dtype)
-    expected = a.copy()
-    eliminate(expected, ring, 1, 8)
-    np.fill_diagonal(expected, ring.one(dtype_of(a.dtype)))
-    assert np.array_equal(closed(ArraySource(a), ring, "2x2", block=8), expected)

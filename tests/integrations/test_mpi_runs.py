@@ -112,16 +112,6 @@ def test_errors_are_told_once(tmp_path) -> None:
     assert told.count("error: a cycle of negative weight") == 1
 
 
-@pytest.mark.skipif(importlib.util.find_spec("mpi4py") is not None, reason="mpi4py is installed")
-def test_a_machine_without_mpi4py_is_told_what_to_install(capsys) -> None:
-    assert main(["shortest", "--input", "graph.npy"]) == 1
-    assert capsys.readouterr().err == (
-        "error: runs on several processes need mpi4py and a library of MPI\n"
-        "note: found No module named 'mpi4py'\n"
-        "try: pip install 'loopwright[mpi]', or mpi4py for the MPI of the system\n"
-    )
-
-
 def test_progress_is_a_line_for_each_tenth() -> None:
     shown = io.StringIO()
     progress = StepProgress("shortest", shown)
@@ -229,14 +219,3 @@ def test_the_command_that_starts_ranks() -> None:
     assert mpirun_command("srun --mpi=pmix") == ["srun", "--mpi=pmix"]
     if MPIRUN is not None:
         assert mpirun_command() == [MPIRUN]
-
-
-@needs_mpi
-def test_the_example_runs() -> None:
-    example = Path(__file__).parents[2] / "examples" / "paths_on_a_grid.py"
-    command = [str(MPIRUN), "--oversubscribe", "-n", "4", sys.executable, str(example), "6"]
-    done = subprocess.run(
-        command, env=environment(), capture_output=True, text=True, timeout=600, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert "4 ranks, 36 crossings; between the corners:\n[[ 0  5 10 15]" in done.stdout

@@ -17,13 +17,6 @@ def test_rows_agree_with_numpy(dtype: DType) -> None:
     assert str(dtype) == dtype.name
 
 
-def test_kinds() -> None:
-    exact = [d.name for d in DTYPES.values() if d.is_exact]
-    assert exact == ["bool"] + [d.name for d in DTYPES.values() if d.is_integer]
-    assert [d.name for d in DTYPES.values() if d.is_float] == ["float16", "float32", "float64"]
-    assert [d.name for d in DTYPES.values() if d.is_complex] == ["complex64", "complex128"]
-
-
 def test_parts_of_complex_numbers() -> None:
     assert DTYPES["complex64"].real.name == "float32"
     assert DTYPES["complex128"].real.name == "float64"

@@ -4,13 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loopwright.ir.dtypes import BOOL, DTYPES, FLOAT32, FLOAT64, INT64
-from loopwright.ir.expr import Binary, Call, Cast, Const, Expr, Load, Select, Unary, Var, as_expr
+from loopwright.ir.dtypes import FLOAT64
+from loopwright.ir.expr import Binary, Const, Expr, Var, as_expr
 from loopwright.ir.interpret import evaluate
 
 x, y = Var("x"), Var("y")
 u = Var("u", FLOAT64)
-C64, INT8 = DTYPES["complex64"], DTYPES["int8"]
 
 
 @pytest.mark.parametrize(
@@ -48,33 +47,6 @@ def test_folding_keeps_the_value(name: str, a: int, b: int) -> None:
     wanted = evaluate(getattr(x, name)(y), {"x": a, "y": b})
     for left, right in ((x, Const(b)), (Const(a), y), (Const(a), Const(b))):
         assert evaluate(getattr(left, name)(right), {"x": a, "y": b}) == wanted
-
-
-@pytest.mark.parametrize(
-    ("expr", "dtype"),
-    [
-        (x < y, BOOL),
-        (x <= 1, BOOL),
-        (x > y, BOOL),
-        (x >= y, BOOL),
-        (x.equals(3), BOOL),
-        (x + y, INT64),
-        (Unary("abs", Const(1j, C64)), FLOAT32),
-        (Unary("neg", Const(1j, C64)), C64),
-        (Call("real", (Const(1j, C64),)), FLOAT32),
-        (Call("fma", (u, u, u)), FLOAT64),
-        (
-            Call("dot", (Const(1, DTYPES["int8"]),) * 2 + (Const(1, DTYPES["int32"]),)),
-            DTYPES["int32"],
-        ),
-        (Select(x < y, u, u), FLOAT64),
-        (Cast(x, FLOAT32), FLOAT32),
-        (Load("a", (x,), C64), C64),
-        (Const(2), INT64),
-    ],
-)
-def test_types(expr: Expr, dtype: object) -> None:
-    assert expr.dtype == dtype
 
 
 def test_equality_is_that_of_structure() -> None:

@@ -45,22 +45,6 @@ def test_steps(variant: GridVariant, more: dict[str, str], copies: int | None) -
     assert fitting_copies(kernel(variant, **more)) == copies  # type: ignore[arg-type]
 
 
-def test_fewer_blocks_where_nothing_fits() -> None:
-    found = fitted(kernel(SMALL, plus="min", times="add_top", dtype="int32"))
-    assert (found.resident, found.copies) == (1, 0)
-    assert fitted(kernel(SMALL)).resident == 2
-
-
-def test_steps_of_two_instructions_need_more() -> None:
-    """Of (min, +); before sm_90 more still, and one step at a time fits where all do not."""
-    paths = {"plus": "min", "times": "add"}
-    assert fitting_copies(kernel(SMALL, **paths)) == 1  # type: ignore[arg-type]
-    assert fitting_copies(kernel(LARGE, **paths)) == 0  # type: ignore[arg-type]
-    old = kernel(LARGE, initial=Initial.OUT, **paths)
-    assert fitting_copies(old) == 0
-    assert fitting_copies(old, (8, 0)) == 1
-
-
 def test_ends_are_computed_anew_where_little_is_left() -> None:
     assert not ends_anew(kernel(LARGE))
     assert ends_anew(kernel(LARGE, plus="min", times="add"))

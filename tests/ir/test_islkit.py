@@ -1,7 +1,5 @@
 """The door to isl: affine expressions, the quota, and questions to sets and schedule trees."""
 
-import threading
-
 import islpy as isl
 import pytest
 from hypothesis import given
@@ -66,36 +64,10 @@ def test_what_is_not_affine_is_named(expr: Expr, culprit: Expr) -> None:
     assert caught.value.expr == culprit
 
 
-def test_access_map() -> None:
-    domain = isl_set("[n] -> { S[i, j] : 0 <= i, j < n }")
-    found = islkit.affine_map(domain, "A", (i + 1, j // 2))
-    wanted = isl.Map.read_from_str(
-        islkit.context(), "[n] -> { S[i, j] -> A[i + 1, floor(j/2)] : 0 <= i, j < n }"
-    )
-    assert found.is_equal(wanted)
-    scalar = islkit.affine_map(domain, "s", ())
-    assert scalar.get_tuple_name(isl.dim_type.out) == "s"
-    assert scalar.domain().is_equal(domain)
-
-
 def test_quota_ends_the_work_and_leaves_the_context_usable() -> None:
     with pytest.raises(islkit.QuotaExceeded, match="more than 10 isl operations"), islkit.quota(10):
         isl_set("{ S[i, j, k] : 0 <= i <= j <= k <= 2i + 100 }").lexmin()
     assert not isl_set("{ S[i] : i > 3 }").lexmin().is_empty()
-
-
-def test_other_isl_faults_pass_through_the_quota() -> None:
-    with pytest.raises(isl.Error), islkit.quota(10**6):
-        isl_set("{ S[i : }")
-
-
-def test_each_thread_has_its_own_context() -> None:
-    found: list[isl.Context] = []
-    thread = threading.Thread(target=lambda: found.append(islkit.context()))
-    thread.start()
-    thread.join()
-    assert found[0] is not islkit.context()
-    assert islkit.context() is islkit.context()
 
 
 def test_points_come_in_the_order_of_the_tree() -> None:
@@ -106,19 +78,6 @@ def test_points_come_in_the_order_of_the_tree() -> None:
         ("S", (0, 1)),
     ]
     assert islkit.ordered_points(gemm().schedule, {"n": 0}) == []
-
-
-def test_filters_shift_and_split() -> None:
-    tree = isl_tree(
-        """{ domain: "[n] -> { S[i] : 0 <= i < n; T[] }",
-             child: { sequence: [
-               { filter: "{ S[i] : i >= 2 }",
-                 child: { schedule: "[n] -> a[{ S[i] -> [(-i)] }]" } },
-               { filter: "{ T[] }" },
-               { filter: "{ S[i] : i < 2 }" } ] } }"""
-    )
-    points = islkit.ordered_points(tree, {"n": 4})
-    assert points == [("S", (3,)), ("S", (2,)), ("T", ()), ("S", (0,)), ("S", (1,))]
 
 
 @pytest.mark.parametrize(

@@ -30,16 +30,6 @@ PARTS: tuple[tuple[Callable[[Any], Any], Any, int], ...] = (
 )
 
 
-@pytest.mark.parametrize(("parts", "whole", "count"), PARTS)
-def test_all_parts_are_found(parts: Callable[[Any], Any], whole: Any, count: int) -> None:
-    assert len(parts(whole)) == count
-
-
-def test_pieces_are_those_of_isl() -> None:
-    wanted = [(str(where), str(what)) for where, what in FUNCTION.get_pieces()]
-    assert [(str(where), str(what)) for where, what in islkit.pieces_in(FUNCTION)] == wanted
-
-
 def test_nodes_come_as_isl_visits_them() -> None:
     wanted: list[str] = []
 

@@ -11,21 +11,13 @@ from loopwright.diagnostics import IllegalStep, InternalError
 from loopwright.ir.loops import Mark
 from loopwright.ir.program import Program
 from loopwright.ir.schedule_tree import (
-    Leaf,
     Sequence,
-    band_name,
-    band_nodes,
     bands,
-    directions,
-    instances_reaching,
-    path_to,
-    perfect_nest,
     read_tree,
     sequence,
     unchanged_loops,
     write_tree,
 )
-from loopwright.ir.visit import fresh_name
 from loopwright.transform.loop_marks import Parallel
 from loopwright.transform.reschedule import Reschedule, tree_text
 from loopwright.transform.schedule_legality import initial_schedule
@@ -63,19 +55,6 @@ def test_unique_names_leave_the_tree_alone() -> None:
     assert initial_schedule(source).tree is source.schedule
 
 
-def test_directions() -> None:
-    found = [directions(band) for band in bands(read_tree(twice_i().schedule))]
-    assert found == [{"S0": (0, 1)}, {"S1": (0, -1)}, {"S2": (0, 1)}]
-
-
-def test_chain_ends_at_a_sequence() -> None:
-    root = read_tree(lu().schedule)
-    outer = next(bands(root))
-    assert [band.loop for band in perfect_nest(outer)] == ["k", "i"]
-    assert isinstance(perfect_nest(outer)[-1].child, Sequence)
-    assert isinstance(list(bands(root))[-1].child, Leaf)
-
-
 def test_loops_that_a_step_leaves_alone() -> None:
     before = initial_schedule(twice_i())
     after = StripMine("i_3", 4).apply(before)
@@ -101,29 +80,6 @@ def test_marks_are_proven_anew_where_loops_changed() -> None:
     assert dict(same.marks) == {"j": Mark.PARALLEL, "x": Mark.PARALLEL}
     with pytest.raises(IllegalStep, match="loop 'j' carries flow"):
         Reschedule(tree_text(domain, sequence((turned, last)))).apply(marked)
-
-
-def test_path_to_a_band() -> None:
-    root = read_tree(lu().schedule)
-    names = [band.loop for band in bands(root)]
-    for name in names:
-        path = path_to(root, name)
-        assert path[-1].loop == name
-        assert all(name in {inner.loop for inner in bands(band)} for band in path)
-    assert path_to(root, "q") == ()
-
-
-def test_instances_that_reach_a_band() -> None:
-    source = lu()
-    domain = source.schedule.get_domain()
-    for band in band_nodes(source.schedule):
-        found = instances_reaching(read_tree(source.schedule), band_name(band), domain)
-        assert found.is_equal(band.get_domain())
-
-
-def test_fresh_name() -> None:
-    assert fresh_name("i_t", ["i"]) == "i_t"
-    assert fresh_name("i", ["i", "i_2"]) == "i_3"
 
 
 def test_foreign_trees_are_refused() -> None:

@@ -1,7 +1,6 @@
 """Expressions, arrays and contractions survive the way to JSON text and back."""
 
 import json
-import math
 from dataclasses import replace
 
 import pytest
@@ -9,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loopwright.ir.contraction import ACCUMULATOR, Contraction, LoopRange, Operand
-from loopwright.ir.dtypes import DTYPES, FLOAT64, INT64
+from loopwright.ir.dtypes import DTYPES, FLOAT64
 from loopwright.ir.expr import (
     BINARY_OPS,
     FUNCTIONS,
@@ -80,13 +79,6 @@ def through_text(data: object) -> object:
 def test_expressions_come_back(expr: Expr) -> None:
     # repr tells signed zeros and the types of numbers apart and nans equal; == does not.
     assert repr(read_expr(through_text(to_json(expr)))) == repr(expr)
-
-
-@pytest.mark.parametrize("value", [0.1, -0.0, math.inf, -math.inf, 5e-324, 2**63 - 1, 1 - 0.1j])
-def test_every_bit_of_a_number_comes_back(value: complex) -> None:
-    back = read_expr(through_text(to_json(Const(value, INT64))))
-    assert isinstance(back, Const)
-    assert repr(back.value) == repr(value)
 
 
 @pytest.mark.parametrize("role", Role)
@@ -164,10 +156,3 @@ def test_malformed_arrays(data: object) -> None:
 def test_malformed_contractions(change: dict[str, object]) -> None:
     with pytest.raises(Malformed):
         read_contraction({**to_json(MATVEC), **change})
-
-
-def test_missing_part_of_a_contraction() -> None:
-    data = to_json(MATVEC)
-    del data["final"]
-    with pytest.raises(Malformed, match="not a contraction"):
-        read_contraction(data)

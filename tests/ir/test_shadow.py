@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from loopwright.ir.dtypes import FLOAT64
-from loopwright.ir.expr import Binary, Const, Load, Select, Var
+from loopwright.ir.expr import Binary, Const, Load
 from loopwright.ir.interpret import interpret_nest, interpret_program
-from loopwright.ir.loops import Alloc, Block, Buffer, Copy, For, LoopNest, Space, Store
+from loopwright.ir.loops import Alloc, Block, Buffer, Copy, LoopNest, Space, Store
 from loopwright.ir.memory import Memory
 from loopwright.ir.shadow import ShadowRules
 from loopwright.ir.terms import Terms
@@ -15,10 +15,6 @@ from programs import Do, program
 from programs import For as Loop
 
 TERMS = Terms(reassociate=False)
-
-
-def x(index: object) -> Load:
-    return Load("x", (index,), FLOAT64)  # type: ignore[arg-type]
 
 
 def names_of(body: object, data: np.ndarray) -> dict[int, int]:
@@ -44,35 +40,12 @@ def test_program_names_writers_and_slacks() -> None:
     assert list(rules.touched("x")) == [False, True, True]
 
 
-def test_places_of_arrays_with_gaps() -> None:
-    copy = program(
-        "copy", {"a": "inout float64 [2, 2]"}, Do("a[1, 0]", "a[0, 1]"), params="", known=""
-    )
-    rules = ShadowRules(TERMS, {"a": (5, 1)})
-    interpret_program(copy, {"a": np.zeros((2, 5))[:, :2]}, {}, rules)
-    assert rules.contents("a") == {5: TERMS.initial("a", 1)}
-
-
 def test_copies_and_scratch_keep_names() -> None:
     scratch = Buffer("t", FLOAT64, (Const(1),), Space.STACK, writable=True)
     copy = Copy("t", (Const(0),), "x", (Const(1),), (Const(2),))
     back = Store("x", (Const(0),), Load("t", (Const(1),), FLOAT64))
     found = names_of(Alloc(scratch, (Const(2),), Block((copy, back))), np.arange(3.0))
     assert found == {0: TERMS.initial("x", 2)}
-
-
-def test_constants_and_loop_variables_are_plain() -> None:
-    body = For("i", Const(0), Const(2), Store("x", (Var("i"),), Const(7.0, FLOAT64)), Const(1))
-    assert set(names_of(body, np.zeros(2)).values()) == {TERMS.constant(np.float64(7))}
-
-
-def test_constants_stay_plain_on_their_way_through_memory() -> None:
-    """A local variable and its value in a register are named alike, conversions included."""
-    scratch = Buffer("t", FLOAT64, (), Space.STACK, writable=True)
-    stored = Store("t", (), Const(2.0, FLOAT64))
-    used = Store("x", (Const(0),), Binary("mul", Load("t", (), FLOAT64), Const(3.0, FLOAT64)))
-    through = names_of(Alloc(scratch, (), Block((stored, used))), np.zeros(1))
-    assert through == names_of(Store("x", (Const(0),), Const(6.0, FLOAT64)), np.zeros(1))
 
 
 def test_constants_that_round_have_slacks_and_stay_constants() -> None:
@@ -86,10 +59,3 @@ def test_constants_that_round_have_slacks_and_stay_constants() -> None:
     interpret_nest(nest, {"x": Memory.of(np.zeros(1))}, {}, rules=rules)
     assert rules.contents("x") == {0: TERMS.constant(np.float64(1 / 3 * 5))}
     assert rules.slack("x")[0] > 0
-
-
-def test_data_decide_a_choice_but_its_name_tells_both() -> None:
-    choice = Select(Binary("lt", x(Const(0)), x(Const(1))), x(Const(2)), x(Const(3)))
-    body = Store("x", (Const(0),), choice)
-    one, other = names_of(body, np.arange(4.0)), names_of(body, np.arange(4.0)[::-1].copy())
-    assert one == other

@@ -7,28 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ir.examples import ONE, gemm, gemm_contraction, load, loop
+from ir.examples import gemm, gemm_contraction, load
 from loopwright.ir.dtypes import BOOL, DTYPES, FLOAT32, FLOAT64
 from loopwright.ir.expr import Binary, Call, Cast, Const, Expr, Select, Unary, Var
 from loopwright.ir.interpret import evaluate
 from loopwright.ir.kernel_variant import Algorithm, Broadcast, KernelVariant, Packing
 from loopwright.ir.loops import (
-    Alloc,
-    Barrier,
-    Block,
-    Buffer,
-    Copy,
-    For,
-    If,
-    Let,
-    LoopNest,
     Mark,
-    Prefetch,
-    Space,
-    Store,
 )
 from loopwright.ir.schedule import Schedule, ScheduledContraction
-from loopwright.ir.text import expr_text, stmt_text, text
+from loopwright.ir.text import expr_text, text
 
 x, y, z = Var("x"), Var("y"), Var("z")
 f = Const(-1.5, FLOAT64)
@@ -121,14 +109,6 @@ program gemm(n):
     )
 
 
-def test_statement() -> None:
-    assert text(gemm().statement("S")) == (
-        """\
-S[i, j] : 0 <= i < n and 0 <= j < n:
-    C[i, j] = 0.0"""
-    )
-
-
 def test_contraction() -> None:
     assert text(gemm_contraction()) == (
         """\
@@ -197,48 +177,3 @@ schedule of gemm:
             C[i, j] = accumulator
             replaces S, T"""
     )
-
-
-def test_nest() -> None:
-    i, j, n = Var("i"), Var("j"), Var("n")
-    tile = Buffer("t", FLOAT64, (Const(4), ONE), Space.REGISTER)
-    inner = Block(
-        (
-            loop("j", 0, 4, Store("t", (Const(0), j), load("x", i, j)), Mark.VECTOR),
-            Let("v", load("t", 0, 1), If(i < n, Store("y", (i,), Var("v", FLOAT64)), Barrier())),
-            Prefetch("x", (i + 8, Const(0)), write=True, level=2),
-        )
-    )
-    body = Block(
-        (
-            For("i", Const(4), n, Alloc(tile, (ONE, Const(4)), inner), Const(4), Mark.PARALLEL),
-            Barrier(),
-            Copy("y", (Const(0),), "y", (n,), (n,)),
-            loop("k", 2, n, Block(()), Mark.UNROLL),
-            For("k", Const(0), n, Block(()), ONE, until=n < Var("k")),
-        )
-    )
-    x_, y_ = Buffer("x", FLOAT64, (Var("s"), ONE)), Buffer("y", FLOAT64, (ONE,), writable=True)
-    assert text(LoopNest("f", (x_, y_), ("n", "s"), body)) == (
-        """\
-nest f(n, s):
-    in x: float64 strides [s, 1]
-    inout y: float64 strides [1]
-    parallel for i in range(4, n, 4):
-        alloc register t: float64[1, 4] strides [4, 1]
-        vector for j in range(4):
-            t[0, j] = x[i, j]
-        let v: float64 = t[0, 1]
-        if i < n:
-            y[i] = v
-        else:
-            barrier
-        prefetch L2 write x[i + 8, 0]
-    barrier
-    copy [n] to y[0] from y[n]
-    unroll for k in range(2, n):
-        pass
-    for k in range(n) until n < k:
-        pass"""
-    )
-    assert stmt_text(Barrier()) == "barrier"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from textwrap import dedent
 
 import pytest
 from hypothesis import given, settings
@@ -45,22 +44,6 @@ def lowered(source: Program, *steps: Step) -> LoopNest:
     for n, threads in ((0, 2), (1, 2), (6, 1), (7, 2), (9, 3)):
         assert_same(source, nest, {"n": n}, threads)
     return nest
-
-
-def test_golden() -> None:
-    nest = lowered(rows("i", "n"), Parallel("i"))
-    assert (
-        stmt_text(nest.body) + "\n"
-        == dedent("""
-        let i_count: int64 = n
-        let i_team: int64 = 2 for 2 parts
-        parallel for i_fold in range(i_count):
-            let i_pair: int64 = i_fold // 2 * 2 if i_fold // 2 * 2 < i_count // 2 else (i_count // 2 - i_fold // 2) * 2 - 1 if i_fold // 2 < i_count // 2 else i_count // 2
-            let i: int64 = i_fold if i_team < 2 else i_pair if i_fold % 2 == 0 else i_count - 1 - i_pair
-            for j in range(i, n):
-                A[i, j] = 2 * A[i, j]
-        """).lstrip()  # noqa: E501 (one line of the nest)
-    )
 
 
 SHAPES = {

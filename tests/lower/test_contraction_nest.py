@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from backends.compiled import compile_nest, run_kernel
 from contract_steps import contract_loops
-from drawn import combined
-from loopwright.ir.interpret import element_strides, interpret_program
+from loopwright.ir.interpret import element_strides
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Program
 from loopwright.lower.buffers import specialise, stride_name
@@ -18,7 +17,7 @@ from loopwright.lower.build import names_bound
 from loopwright.lower.passes import lower_schedule
 from loopwright.transform.plan import apply_plan
 from loopwright.validate import check_translation
-from oracle import arrays_of, assert_same
+from oracle import assert_same
 from programs import Do, program
 from programs import For as Loop
 
@@ -70,46 +69,6 @@ SHAPES = {
     "steps around the row": {"k": ("i - 2", "i + 3"), "i": ("2", "n - 2")},
     "mirrored steps": {"k": ("0", "n - i")},
 }
-
-
-@pytest.mark.drawn(3)
-@pytest.mark.parametrize("shape", SHAPES)
-def test_shapes(shape: str) -> None:
-    source = product(SHAPES[shape], PLAIN)
-    nest = nest_of(source)
-    for n in (0, 1, 2, 5, 9):
-        assert_same(source, nest, {"n": n})
-
-
-VALUES = {
-    "scaled": ("C[i, j] + alpha * A[i, k] * B[k, j]", ("along_p", "along_tile")),
-    "turned round": ("C[i, j] + B[k, j] * A[i, k]", ("along_p", "along_tile")),
-    "both turned": ("C[i, j] + A[k, i] * B[j, k]", ("along_tile", "along_p")),
-    "by panel": ("C[i, j] + A[k, i] * B[k, j]", ("by_panel", "by_panel")),
-    "taken away": ("C[i, j] - A[i, k] * (B[k, j] + alpha)", ("gather", "along_tile")),
-    "maximum of sums": ("max(C[i, j], A[i, k] + B[k, j])", ("along_p", "along_tile")),
-    "one matrix": ("C[i, j] + A[i, k] * A[j, k]", ("along_p", "along_p")),
-    "backwards": ("C[i, j] + A[n - 1 - i, k] * B[n - 1 - k, j]", ("along_p", "along_tile")),
-}
-
-
-@pytest.mark.drawn(4)
-@pytest.mark.parametrize(
-    ("name", "broadcast"), combined(VALUES, ["lane", "broadcast", "replicated"], one_in=2)
-)
-def test_values_and_packings(name: str, broadcast: str) -> None:
-    value, packing = VALUES[name]
-    source = product({}, value)
-    nest = nest_of(source, packing, broadcast=broadcast, tile=(3, 2, 2, 4, 8))
-    for n in (1, 7):
-        assert_same(source, nest, {"n": n})
-
-
-def test_two_products() -> None:
-    source = product({"j": ("0", "i + 1")}, f"{PLAIN} + alpha * B[i, k] * A[k, j]", reassoc=True)
-    nest = nest_of(source, ("along_p", "along_tile") * 2)
-    for n in (1, 9):
-        assert_same(source, nest, {"n": n})
 
 
 def test_columns_that_do_not_run() -> None:
@@ -165,18 +124,6 @@ def test_threads(shape: str) -> None:
         assert_same(source, nest, {"n": 9}, threads)
 
 
-@pytest.mark.parametrize("clipped", [False, True])
-def test_threads_get_rows_or_columns(clipped: bool) -> None:
-    """Which of them the extents tell: 31 rows of 3 columns, 3 rows of 31."""
-    arrays = {"A": "in float64 [n, 5]", "B": "in float64 [5, m]", "C": "inout float64 [n, m]"}
-    columns = ("j", 0, "min(m, i + 1)" if clipped else "m")
-    loops = Loop("i", 0, "n", Loop(*columns, Loop("k", 0, 5, Do("C[i, j]", PLAIN))))
-    source = program("product", arrays, loops, params="n m")
-    nest = nest_of(source, shares=3)
-    for n, m in ((31, 3), (3, 31), (1, 1), (13, 13)):
-        assert_same(source, nest, {"n": n, "m": m}, threads=2)
-
-
 def test_names_of_the_program_stay_its_own() -> None:
     """Loops, parameters and arrays may have the names that a core binds."""
     arrays = {"left": "in float64 [M, M]", "sums": "in float64 [M, M]", "p": "inout float64 [M, M]"}
@@ -188,17 +135,6 @@ def test_names_of_the_program_stay_its_own() -> None:
     bound = names_bound(nest.body)
     assert bound >= {"M_2", "jc", "jc_2", "sums_2", "p_2"}
     assert not {"M", "left", "sums", "p"} & bound
-
-
-def test_loops_around_are_fixed() -> None:
-    """Sizes and addresses of a core may depend on the loops around it."""
-    arrays = {"A": "in float64 [n, n]", "B": "in float64 [n, n]", "C": "inout float64 [n, n]"}
-    body = Do("C[i, j]", "C[i, j] + float64(r) * A[i, k] * B[k + r, j]")
-    inner = Loop("j", 0, "n - r", Loop("k", 0, "n - r", body))
-    source = program("batch", arrays, Loop("r", 0, "n", Loop("i", "r", "n", inner)))
-    nest = nest_of(source, ("along_p", "along_tile"))
-    for n in (1, 6):
-        assert_same(source, nest, {"n": n})
 
 
 @settings(max_examples=15, deadline=None)
@@ -216,16 +152,3 @@ def test_any_tile_and_blocks(
     source = product(SHAPES[shape], PLAIN)
     nest = nest_of(source, tile=(rows, vectors, 2, unroll, 0), blocks=blocks, broadcast="broadcast")
     assert_same(source, nest, {"n": n})
-
-
-def test_compiled_like_interpreted() -> None:
-    source = product(SHAPES["steps before the row"], PLAIN)
-    nest = nest_of(source, ("along_p", "along_tile"), tile=(4, 2, 2, 4, 8), blocks=(8, 8, 8))
-    params = {"n": 29}
-    arrays = arrays_of(source, params)
-    strides = strides_of(arrays)
-    found = {name: data.copy() for name, data in arrays.items()}
-    kernel = compile_nest(specialise(nest, {name: 1 for name, s in strides.items() if s == 1}))
-    run_kernel(kernel, nest, found, {**params, **strides})
-    interpret_program(source, arrays, params)
-    np.testing.assert_array_equal(found["C"], arrays["C"])

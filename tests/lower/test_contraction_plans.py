@@ -12,18 +12,14 @@ import numpy as np
 import pytest
 
 from backends.compiled import assert_same_bits, compile_nest
-from drawn import HUNTS
 from loopwright.ir.check import check_nest
-from loopwright.ir.contraction_shape import ContractionShape, Dim, offsets
+from loopwright.ir.contraction_shape import ContractionShape, Dim
 from loopwright.ir.dtypes import DTYPES
 from loopwright.ir.interpret import Memory, interpret_nest
 from loopwright.ir.kernel_variant import (
     Algebra,
-    Algorithm,
     ContractionKernel,
     Initial,
-    Packing,
-    steps_in_run,
 )
 from loopwright.ir.loops import Space
 from loopwright.ir.machine import Machine, ParallelCost
@@ -204,120 +200,3 @@ def test_planned_forms(machine: str, shape: str, algebra: str) -> None:
         initial=list(Initial)[number % (3 if sums else 2)],
         scaled=sums and number % 4 == 3,
     )
-
-
-# The usual run takes every second one: of each kind some.
-NARROW = [
-    ("sapphirerapids", ("int8", "int8"), 4),
-    ("sapphirerapids", ("uint8", "uint8"), 4),
-    ("sapphirerapids", ("int8", "uint8"), 4),
-    ("sapphirerapids", ("int16", "uint8"), 2),
-    ("alderlake", ("uint8", "uint8"), 4),
-    ("zen3", ("int8", "int8"), 2),
-    ("zen3", ("uint8", "int8"), 2),
-    ("neoverse-n1", ("uint8", "uint8"), 4),
-    ("core-e5450", ("int16", "int16"), 2),
-    ("neoverse-n1", ("uint8", "int8"), 1),
-    ("neoverse-n1", ("int8", "int8"), 4),
-    ("power8", ("int8", "int8"), 1),
-    ("zen4", ("uint16", "uint16"), 1),
-]
-
-
-@pytest.mark.drawn(5)
-@pytest.mark.parametrize(("machine", "types", "group"), NARROW)
-def test_narrow_integers(machine: str, types: tuple[str, str], group: int) -> None:
-    """Extreme numbers in sums that wrap, several steps at once where the machine can."""
-    shape = "right transposed" if types[0] == "int8" else "two reductions, one short"
-    algebra = ring("add", "mul", *types, "int32", "int32")
-    kernel = check_plan(tiny(machine), shape, algebra, 1, Initial.OUT, False, whole=True)
-    assert kernel.variant.group == group
-    flips = machine in ("sapphirerapids", "alderlake") and types[0] == types[1]
-    assert kernel.variant.flipped == flips
-
-
-def test_the_cases_reach_every_kind() -> None:
-    kinds = set()
-    for machine, shape, algebra in CASES:
-        instance, _, _ = problem(*SHAPES[shape], RINGS[algebra], 0)
-        types = [
-            DTYPES[getattr(RINGS[algebra], x)] for x in ("left", "right", "out", "accumulator")
-        ]
-        wanted = Algebra("add", "mul", 0, *types, Initial.ZERO, False)
-        kinds.add(choose(instance, wanted, tiny(machine), 2, reassoc=True).kernel.variant.algorithm)
-    assert kinds == set(Algorithm)
-
-
-WHOLE = ["neoverse-n1", "zen3", "skylake-avx512", "sapphirerapids", "power8"]
-TENSORS = [
-    # Loops whose runs are a few vectors long, and reductions of several blocks.
-    "aib,bja->ij",
-    "bai,abj->ij",
-    "iab,jab->ij",
-    "kcd,kef->cdef",
-    "akb,cdk->abcd",
-    "dke,fka->dfea",
-]
-
-
-@pytest.mark.drawn(3)
-@pytest.mark.parametrize("machine", WHOLE)
-@pytest.mark.parametrize("subscripts", TENSORS)
-def test_vectors_of_packing_stay_in_their_runs(machine: str, subscripts: str) -> None:
-    """Wherever a block begins, the elements that packing reads as one vector are neighbours."""
-    random = np.random.default_rng(len(machine))
-    for algebra in RINGS.values():
-        for _ in range(12 if HUNTS else 4):
-            sizes = {c: int(random.choice([3, 5, 8, 16, 24, 48, 80, 112])) for c in "abcdef"}
-            sizes |= {c: int(random.choice([37, 96, 310])) for c in "ij"}
-            sizes["k"] = int(random.choice([5, 200, 1000]))
-            used = {c: n for c, n in sizes.items() if c in subscripts}
-            check_runs(load_machine(machine), subscripts, used, algebra)
-
-
-def check_runs(machine: Machine, subscripts: str, sizes: dict[str, int], algebra: Ring) -> None:
-    terms = subscripts.replace("->", ",").split(",")
-    steps = []
-    for term in terms:
-        strides = np.cumprod([1, *(sizes[c] for c in reversed(term))])[:-1][::-1]
-        steps.append(dict(zip(term, map(int, strides), strict=True)))
-    bundles: dict[str, list[Dim]] = {"g": [], "i": [], "j": [], "p": []}
-    for c in sizes:
-        place = "p" if c not in terms[2] else "i" if c in terms[0] else "j"
-        bundles[place].append(Dim(sizes[c], *(s.get(c, 0) for s in steps)))
-    types = [DTYPES[getattr(algebra, x)] for x in ("left", "right", "out", "accumulator")]
-    wanted = Algebra(algebra.plus, algebra.times, algebra.zero, *types, Initial.ZERO, False)
-    choice = choose(
-        ContractionShape(*map(tuple, bundles.values())), wanted, machine, 1, reassoc=True
-    )
-    kernel, values = choice.kernel, launch(choice.variant, choice.blocks, choice.shape).values
-    if kernel.variant.algorithm is not Algorithm.PRODUCT:
-        return
-    found = choice.shape
-    sides = (
-        ("left", kernel.variant.left_packing, found.i, values["mc"], kernel.variant.rows),
-        ("right", kernel.variant.right_packing, found.j, values["nc"], kernel.variant.columns),
-    )
-    for name, packing, tile, block, width in sides:
-        if packing is Packing.ALONG_P:
-            run = steps_in_run(kernel.variant.lanes, kernel.variant.group)
-            starts = vector_starts(values["K"], values["kc"], values["kc"], run)
-            assert are_runs(offsets(found.p, name), starts, run), (kernel, sizes)
-        if packing in (Packing.ALONG_TILE, Packing.BY_PANEL, Packing.BY_TILE):
-            run = min(width, kernel.variant.lanes * kernel.variant.group)
-            starts = vector_starts(math.prod(d.extent for d in tile), block, width, run)
-            assert are_runs(offsets(tile, name), starts, run), (kernel, sizes)
-
-
-def vector_starts(total: int, block: int, width: int, run: int) -> list[int]:
-    """First elements of the vectors in all whole panels of `width` of all blocks."""
-    return [
-        panel + at
-        for start in range(0, total, block)
-        for panel in range(start, min(start + block, total), width)
-        for at in range(0, min(width, min(start + block, total) - panel) - run + 1, run)
-    ]
-
-
-def are_runs(places: np.ndarray, starts: list[int], run: int) -> bool:
-    return all(places[s + run - 1] - places[s] == run - 1 for s in starts)

@@ -114,37 +114,6 @@ def test_every_pair_of_decisions(number: int) -> None:
     check_kernel(kernel, problems(kernel))
 
 
-@pytest.mark.drawn(2)
-@pytest.mark.parametrize(
-    ("dtype", "left", "right", "parallel"),
-    [
-        ("int8", P.ALONG_TILE, P.ALONG_P, "none"),
-        ("uint8", P.ALONG_P, P.ALONG_TILE, "i"),
-        ("int8", P.GATHER, P.WALK_TILE, "i"),
-        ("uint8", P.WALK_P, P.ANY, "j"),
-        ("int8", P.ANY, P.GATHER, "none"),
-        ("uint8", P.WALK_TILE, P.WALK_P, "batch"),
-        ("int8", P.ALONG_P, P.ALONG_P, "i"),
-    ],
-)
-def test_dot_instructions(dtype: str, left: Packing, right: Packing, parallel: str) -> None:
-    """Groups of four steps, the last one padded."""
-    wide = "int32" if dtype == "int8" else "uint32"
-    kernel = kernel_of(
-        Algorithm.PRODUCT,
-        ring("add", "mul", dtype, dtype, wide, wide),
-        (4, 1, 4),
-        left_packing=left,
-        right_packing=right,
-        broadcast=Broadcast.LANE,
-        unroll=1,
-        group=4,
-        parallel=parallel,
-        ahead=4,
-    )
-    check_kernel(kernel, problems(kernel))
-
-
 @pytest.mark.drawn(11)
 @pytest.mark.parametrize(
     ("types", "group", "left", "right", "parallel", "initial"),
@@ -184,22 +153,6 @@ def test_dot_instructions_of_x86(
         parallel=parallel,
         initial=initial,
         ahead=4,
-    )
-    check_kernel(kernel, problems(kernel))
-
-
-@pytest.mark.drawn(2)
-@pytest.mark.parametrize("rows", [1, 3, 5, 6, 7])
-def test_rows_that_do_not_fill_vectors(rows: int) -> None:
-    """The column of left ends before its last vector does."""
-    kernel = kernel_of(
-        Algorithm.PRODUCT,
-        ring("add", "mul", "float32"),
-        (rows, 1, 4),
-        left_packing=P.ALONG_P,
-        right_packing=P.ALONG_TILE,
-        broadcast=Broadcast.LANE,
-        unroll=2,
     )
     check_kernel(kernel, problems(kernel))
 

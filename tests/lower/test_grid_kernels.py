@@ -14,7 +14,6 @@ from loopwright.ir.interpret_nest import interpret_nest
 from loopwright.ir.kernel_variant import Algebra, Initial
 from loopwright.lower.grid_nests.grid_elements import lower_grid_elements
 from loopwright.lower.grid_nests.grid_launch import elements_launch, product_launch
-from loopwright.lower.grid_nests.grid_product import lower_grid_product
 
 TIMES = Algebra("add", "mul", 0.0, FLOAT64, FLOAT64, FLOAT64, FLOAT64, Initial.ZERO, scaled=False)
 MIN_PLUS = replace(TIMES, plus="min", times="add", zero=math.inf)
@@ -62,76 +61,9 @@ MATRICES = ContractionShape((), (Dim(7, 9, 0, 6),), (Dim(6, 0, 1, 1),), (Dim(9, 
 TENSORS = ContractionShape(
     (), (Dim(5, 12, 0, 1),), (Dim(6, 0, 12, 5),), (Dim(4, 3, 1, 0), Dim(3, 1, 4, 0))
 )
-# loops without a common stride in every bundle
-LOOPS = ContractionShape(
-    (Dim(2, 1, 30, 4), Dim(3, 70, 2, 48)),
-    (Dim(3, 14, 0, 8), Dim(2, 2, 0, 1)),
-    (Dim(2, 0, 5, 2), Dim(2, 0, 60, 24)),
-    (Dim(4, 7, 1, 0), Dim(3, 210, 11, 0)),
-)
 BATCH = ContractionShape(
     (Dim(3, 20, 16, 20),), (Dim(5, 4, 0, 4),), (Dim(4, 0, 1, 1),), (Dim(4, 1, 4, 0),)
 )
-
-
-@pytest.mark.drawn(4)
-@pytest.mark.parametrize("algebra", [TIMES, MIN_PLUS, replace(TIMES, initial=Initial.OUT)])
-@pytest.mark.parametrize("shape", [MATRICES, TENSORS, BATCH, LOOPS])
-@pytest.mark.parametrize(
-    "change",
-    [
-        {},
-        {"slices": 2},
-        {"slices": 4, "stages": 3},
-        {"left_along_p": False, "right_along_p": True},
-        {"stages": 3, "strided": ""},
-        {"strided": "division"},
-        {"strided": "division", "stages": 3, "slices": 2},
-    ],
-)
-def test_tiles(shape: ContractionShape, algebra: Algebra, change: dict[str, int]) -> None:
-    variant = replace(BASE, **change)
-    variant = replace(variant, strided=without_tables(shape, change.get("strided", "strides")))
-    kernel = GridKernel(algebra, variant)
-    if 4 * variant.depth % variant.threads:
-        variant = replace(variant, depth=8)
-        kernel = GridKernel(algebra, variant)
-    launch = product_launch(kernel, shape)
-    arrays = operands(shape)
-    expected = wanted(shape, algebra, arrays)
-    left, right, out = arrays
-    nest = lower_grid_product(kernel, "product")
-    given = {"out": out, "left": left, "right": right}
-    if launch.table.size:
-        given["table"] = launch.table
-    interpret_nest(nest, given, dict(zip(nest.scalars, launch.scalars, strict=True)))
-    assert out.tolist() == expected.tolist()
-
-
-def without_tables(shape: ContractionShape, places: str) -> str:
-    """The bundles without tables: those of one loop, or by division all of them."""
-    if not places:
-        return ""
-    counts = [(name, max(1, len(d))) for name, d in zip("gijp", shape.bundles, strict=True)]
-    return "".join(name * n for name, n in counts if n == 1 or places == "division")
-
-
-@pytest.mark.parametrize("places", ["strides", "division"])
-@pytest.mark.parametrize("shape", [MATRICES, TENSORS, LOOPS])
-def test_parts_of_the_reduction(shape: ContractionShape, places: str) -> None:
-    strided = without_tables(shape, places)
-    kernel = GridKernel(TIMES, replace(BASE, strided=strided, is_split=True))
-    left, right, out = operands(shape)
-    expected = wanted(shape, TIMES, (left, right, out))
-    parts = np.zeros((3, out.size))
-    launch = product_launch(kernel, shape, parts=3, chunk=4, out_part=out.size)
-    nest = lower_grid_product(kernel, "product")
-    given = {"out": parts.reshape(-1), "left": left, "right": right, "table": launch.table}
-    if not launch.table.size:
-        del given["table"]
-    interpret_nest(nest, given, dict(zip(nest.scalars, launch.scalars, strict=True)))
-    assert parts.sum(0).tolist() == expected.tolist()
-    assert parts[2].any() == (shape.sizes[3] > 8)
 
 
 @pytest.mark.drawn(3)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from drawn import combined, drawn
-from loopwright.backends.c_text.c_dialect import CUDA, OPENCL
+from loopwright.backends.c_text.c_dialect import CUDA
 from loopwright.backends.device_text.device_module import emit_kernels
 from loopwright.ir.check import check_nest
 from loopwright.ir.dtypes import DTYPES
@@ -158,34 +158,10 @@ def test_semirings(name: str, size: tuple[int, int, int]) -> None:
     check(SMALL, algebra(name), size, seed=sum(size))
 
 
-@pytest.mark.parametrize("initial", Initial)
-@pytest.mark.parametrize("scaled", [False, True])
-def test_initial_values(initial: Initial, scaled: bool) -> None:
-    check(SMALL, algebra("sums", initial, scaled=scaled), (5, 6, 3))
-
-
 @pytest.mark.parametrize("strided", ["", "gi", "jp", "gijp"])
 @pytest.mark.parametrize("is_wide", [False, True])
 def test_offset_tables(strided: str, is_wide: bool) -> None:
     check(replace(SMALL, strided=strided, is_wide=is_wide), algebra("sums"), (5, 3, 4), batch=2)
-
-
-@pytest.mark.parametrize("size", [(4, 4, 4), (8, 4, 6), (4, 8, 2)])
-def test_wide_loads_and_stores(size: tuple[int, int, int]) -> None:
-    variant = replace(SMALL, left_width=2, right_width=2, out_width=2)
-    check(variant, algebra("sums"), size)
-
-
-@pytest.mark.parametrize("size", [(4, 4, 4), (5, 3, 7), (9, 6, 1)])
-def test_sums_in_shared_memory(size: tuple[int, int, int]) -> None:
-    variant = replace(SMALL, in_registers=False, right_width=1, out_width=2)
-    check(variant, algebra("paths"), size)
-    check(replace(variant, stages=3), algebra("sums", Initial.SCALED, scaled=True), size)
-
-
-def test_several_slices() -> None:
-    """Groups of threads that share out the steps of a tile."""
-    check(replace(SMALL, depth=4, slices=4), algebra("sums"), (5, 3, 11))
 
 
 # 8 x 16 elements by 8 threads of 4 x 4, two slices of them.
@@ -277,28 +253,6 @@ def test_threads_that_store_across_find_all_banks() -> None:
         assert len(banks) == 32
 
 
-def test_text_of_sums_that_turn() -> None:
-    """Every thread reads along columns and stores across; tables are read before the last steps."""
-    variant = replace(JOINED, out_width=4, out_apart=4, strided="g", piece=4)
-    kernel = GridKernel(
-        Algebra("add", "mul", 0.0, *(DTYPES["float32"],) * 4, Initial.ZERO, scaled=False), variant
-    )
-    text = emit_kernels([split_kernels(lower_grid_product(kernel, "product"))], CUDA)
-    assert "float joins[2][8][20];" in text
-    put = text.index("*(float4 *)&joins[slice]")
-    assert text.rindex("table[out_j") < text.index("if (whole * 4 < K)") < put
-    assert "*(float4 *)&out[out_i0_0 + out_j0_3] = *(const float4 *)&joined[3][0];" in text
-    assert text[put:].count("__syncthreads();") == 1
-
-
-def test_batches() -> None:
-    check(SMALL, algebra("sums"), (5, 3, 3), batch=3)
-
-
-def test_a_batch_of_nothing() -> None:
-    check(SMALL, algebra("sums"), (5, 3, 3), batch=0)
-
-
 # One warp of the matrix unit: 16 x 8 elements, 2 x 2 of them in each thread.
 MMA = GridVariant(16, 8, 8, 2, 2, True, False, uses_mma=True)
 REALS = Algebra("add", "mul", 0.0, *(DTYPES["float64"],) * 4, Initial.OUT, scaled=False)
@@ -333,11 +287,6 @@ def test_warps_and_slices_of_the_matrix_unit(changed: dict[str, int]) -> None:
     check(replace(MMA, **changed), REALS, (34, 24, 18))
 
 
-@pytest.mark.parametrize("initial", Initial)
-def test_initial_values_of_the_matrix_unit(initial: Initial) -> None:
-    check(MMA, replace(REALS, initial=initial, scaled=True), (16, 8, 12))
-
-
 ENDS = (
     {},
     {"stages": 3},
@@ -364,12 +313,6 @@ def test_ends_that_compute_places_anew(changed: dict[str, Any]) -> None:
     assert not re.search(r"\b(tile_i|tile_j|thread_i|left_run0)\b", end)
 
 
-def test_only_cuda_asks_for_places_anew() -> None:
-    kernel = GridKernel(algebra("paths"), replace(SMALL, ends_anew=True))
-    program = split_kernels(lower_grid_product(kernel, "product"))
-    assert "lw_anew" not in emit_kernels([program], OPENCL)
-
-
 @pytest.mark.drawn(2)
 @pytest.mark.parametrize("stages", [2, 3, 4])
 @pytest.mark.parametrize("copies", [1, 2])
@@ -378,23 +321,6 @@ def test_fewer_steps_in_the_code(stages: int, copies: int) -> None:
     for size in ((5, 3, 7), (4, 9, 9)):
         check(variant, algebra("sums"), size)
         check(variant, algebra("paths"), size)
-
-
-def test_text_of_steps_and_updates() -> None:
-    """Steps are a loop; factors of 64 bits serve neighbours, asynchronous copies come later."""
-    variant = replace(SMALL, depth=4, stages=3, copies=2)
-    kernel = GridKernel(algebra("paths"), variant)
-    text = emit_kernels([split_kernels(lower_grid_product(kernel, "product"))], CUDA)
-    assert "#pragma unroll 2\n            for (lw_index p = 0; p < 3; p++) {" in text
-    assert "sums[1][1 - column] = " in text
-    start = text.index("for (lw_index t = 0;")
-    assert text.index("left_own[0]", start) < text.index("lw_copy_async", start)
-    narrow = GridKernel(algebra("widest"), replace(variant, copies=0))
-    text = emit_kernels([split_kernels(lower_grid_product(narrow, "product"))], CUDA)
-    assert "#pragma unroll 2" not in text
-    assert "[1 - column]" not in text
-    start = text.index("for (lw_index t = 0;")
-    assert text.index("lw_copy_async", start) < text.index("left_own[0]", start)
 
 
 def test_runs_of_a_thread_share_an_address() -> None:

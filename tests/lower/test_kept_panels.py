@@ -64,13 +64,6 @@ def test_operands_that_stay(value: str, blocks: tuple[int, ...]) -> None:
         assert_same(source, nest, {"n": n})
 
 
-def test_operands_that_the_loop_writes() -> None:
-    source, nest = batch("C[b, i, j] + A[i, k] * B[b, k, j]", Do("A[0, b]", "3.0"))
-    assert kept(nest) == []
-    for n in (1, 3, 7):
-        assert_same(source, nest, {"n": n})
-
-
 def test_rows_that_grow_with_the_loop() -> None:
     source, nest = batch("C[b, i, j] + A[i, k] * A[k, j]", rows="b + 1")
     assert kept(nest) == ["right_packed"]

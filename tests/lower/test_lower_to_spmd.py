@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from textwrap import dedent
 
 import pytest
 
@@ -15,7 +14,7 @@ from loopwright.lower.work_distribution import lower_to_spmd
 from loopwright.transform.loop_marks import Parallel
 from loopwright.transform.plan import apply_plan
 from oracle import assert_same
-from programs import Do, For, jacobi, matmul, program
+from programs import Do, For, jacobi, program
 
 
 def mixed() -> Program:
@@ -39,32 +38,6 @@ def mixed() -> Program:
     )
 
 
-def test_golden() -> None:
-    nest = lower_schedule(apply_plan(mixed(), [Parallel("i"), Parallel("k")]))
-    assert (
-        stmt_text(nest.body)
-        == dedent("""
-        alloc scratch t: int64[] strides []
-        alloc scratch w: int64[n] strides [1]
-        parallel for once in range(1):
-            s[] = 0
-            t[] = 2
-        barrier
-        parallel for i in range(n):
-            w[i] = a[i] * t[]
-        barrier
-        parallel for once in range(1):
-            for j in range(1, n):
-                s[] = s[] + w[j]
-                b[0] = w[j]
-            t[] = s[] + 1
-        barrier
-        parallel for k in range(n):
-            a[k] = w[n - k - 1] + t[]
-        """).strip()
-    )
-
-
 @pytest.mark.drawn(3)
 @pytest.mark.parametrize("threads", [1, 2, 3, 5])
 @pytest.mark.parametrize("n", [1, 2, 9])
@@ -73,13 +46,6 @@ def test_any_number_of_threads(threads: int, n: int) -> None:
     assert_same(mixed(), nest, {"n": n}, threads)
     nest = lower_schedule(apply_plan(jacobi(), [Parallel("j")]))
     assert_same(jacobi(), nest, {"n": n, "m": 3}, threads)
-
-
-def test_serial_nests_stay() -> None:
-    nest = lower_schedule(apply_plan(matmul(), []))
-    assert lower_to_spmd(nest) is nest
-    serial = stmt_text(lower_schedule(apply_plan(mixed(), [])).body)
-    assert serial.startswith("alloc stack t: int64[] strides []\nalloc scratch w: int64[n]")
 
 
 def test_empty_parts_have_no_region() -> None:

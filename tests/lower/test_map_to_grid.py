@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from textwrap import dedent
-
 import numpy as np
 import pytest
 
@@ -31,11 +29,11 @@ from loopwright.ir.text import expr_text, stmt_text
 from loopwright.ir.visit import statements
 from loopwright.lower.astgen import generate_loops
 from loopwright.lower.grid_nests.map_to_grid import map_to_grid
-from loopwright.lower.passes import PASSES, LoopDecisions, lower_schedule, run_passes
+from loopwright.lower.passes import PASSES, LoopDecisions, run_passes
 from loopwright.transform.grid_mapping import MapToBlocks, MapToThreads
 from loopwright.transform.plan import apply_plan
 from loopwright.transform.step import Step
-from loopwright.transform.tiling import StripMine, Tile
+from loopwright.transform.tiling import Tile
 from oracle import assert_same
 from programs import Do, program
 from programs import For as Loop
@@ -50,11 +48,6 @@ def rows(stop: str) -> Program:
     return program("rows", {"A": GRID}, body, known="n >= 1")
 
 
-def row() -> Program:
-    shapes = {"a": ROW, "b": ROW}
-    return program("row", shapes, Loop("i", 0, "n", Do("a[i]", "b[i]")), known="n >= 1")
-
-
 def tiles(*sizes: int) -> tuple[Step, ...]:
     return (
         Tile(("i", "j"), sizes),
@@ -63,97 +56,6 @@ def tiles(*sizes: int) -> tuple[Step, ...]:
         MapToThreads("i", "y", sizes[0]),
         MapToThreads("j", "x", sizes[1]),
     )
-
-
-CASES: dict[str, tuple[Program, tuple[Step, ...], str]] = {
-    "box": (
-        rows("n"),
-        tiles(2, 4),
-        """
-        block z for block.z in range((n + 131069) // 131070):
-            block y for block.y in range(min((n + 1) // 2, 65535)):
-                block x for block.x in range((n + 3) // 4):
-                    thread y for thread.y in range(2):
-                        thread x for thread.x in range(4):
-                            let number.y: int64 = block.y + block.z * 65535
-                            if number.y < (n + 1) // 2:
-                                let i_t: int64 = number.y * 2
-                                let j_t: int64 = block.x * 4
-                                let i: int64 = i_t + thread.y
-                                if i < n:
-                                    let j: int64 = j_t + thread.x
-                                    if j < n:
-                                        A[i, j] = 2.0 * A[i, j]
-        """,
-    ),
-    "triangle of tiles": (
-        rows("i + 1"),
-        tiles(2, 2),
-        """
-        block z for block.z in range((n + 131069) // 131070):
-            block y for block.y in range(min((n + 1) // 2, 65535)):
-                block x for block.x in range((n + 1) // 2):
-                    thread y for thread.y in range(2):
-                        thread x for thread.x in range(2):
-                            let number.y: int64 = block.y + block.z * 65535
-                            if number.y < (n + 1) // 2:
-                                let i_t: int64 = number.y * 2
-                                let j_t: int64 = block.x * 2
-                                if j_t < min(n, i_t + 2):
-                                    let i: int64 = i_t + thread.y
-                                    if i < n:
-                                        let j: int64 = j_t + thread.x
-                                        if j < i + 1:
-                                            A[i, j] = 2.0 * A[i, j]
-        """,
-    ),
-    "triangle of blocks": (
-        rows("i + 1"),
-        (MapToBlocks("i", "y"), MapToBlocks("j", "x")),
-        """
-        block z for block.z in range((n + 65534) // 65535):
-            block y for block.y in range(min(n, 65535)):
-                block x for block.x in range(n):
-                    let number.y: int64 = block.y + block.z * 65535
-                    if number.y < n:
-                        let i: int64 = number.y
-                        let j: int64 = block.x
-                        if j < i + 1:
-                            A[i, j] = 2.0 * A[i, j]
-        """,
-    ),
-    "more iterations than threads": (
-        row(),
-        (StripMine("i", 8), MapToBlocks("i_t", "x"), MapToThreads("i", "x", 2)),
-        """
-        block x for block.x in range((n + 7) // 8):
-            thread x for thread.x in range(2):
-                let i_t: int64 = block.x * 8
-                for i in range(i_t + thread.x, min(n, i_t + 8), 2):
-                    a[i] = b[i]
-        """,
-    ),
-    "iterations that depend on the block": (
-        rows("i + 1"),
-        (MapToBlocks("i", "x"), MapToThreads("j", "x", 2)),
-        """
-        block x for block.x in range(n):
-            thread x for thread.x in range(2):
-                let i: int64 = block.x
-                for j in range(thread.x, i + 1, 2):
-                    A[i, j] = 2.0 * A[i, j]
-        """,
-    ),
-}
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_rewrites(name: str) -> None:
-    source, steps, expected = CASES[name]
-    nest = lower_schedule(apply_plan(source, steps))
-    assert stmt_text(nest.body) == dedent(expected).strip()
-    for size in (1, 2, 5, 9):
-        assert_same(source, nest, {"n": size}, threads=1)
 
 
 def mapped(var: Var, stop: Expr, body: Stmt, mark: Mark, axis: Axis = Axis.X) -> For:
@@ -209,16 +111,6 @@ def test_where_z_is_taken_blocks_take_several_iterations(most: int) -> None:
         assert_same(source, nest, {"n": size}, threads=1)
 
 
-def test_counts_that_are_within_the_bound_cost_nothing() -> None:
-    body = Loop("i", 0, "n", Loop("j", 0, 5, Do("A[i, j]", "2 * A[i, j]")))
-    source = program("few", {"A": "inout float64 [n, 5]"}, body, known="n >= 1")
-    steps = (MapToBlocks("i", "x"), MapToBlocks("j", "y"))
-    assert grid_of(bounded(source, steps, 5)) == {"block.x": "n", "block.y": "5"}
-    nest = bounded(source, steps, 4)
-    assert grid_of(nest) == {"block.x": "n", "block.y": "4", "block.z": "2"}
-    assert_same(source, nest, {"n": 3}, threads=1)
-
-
 def test_memory_of_a_block_serves_one_iteration_after_another() -> None:
     """A barrier keeps threads from the next iteration while others read what this one stored."""
     t, held = Var("t"), Buffer("held", FLOAT64, (Const(1),), Space.SHARED)
@@ -245,49 +137,6 @@ def store(at: Expr) -> Store:
 
 def rewritten(body: Stmt, **threads: int) -> str:
     return stmt_text(map_to_grid(LoopNest("f", (A,), ("n",), body), threads).body)
-
-
-def test_statements_outside_of_threads_run_in_the_first_one() -> None:
-    """Loops of different numbers of threads in one block: the others wait."""
-    inner = Block(
-        (
-            store(i),
-            mapped(Var("x"), Const(4), store(Var("x")), Mark.THREAD),
-            mapped(Var("y"), Const(2), store(Var("y")), Mark.THREAD),
-        )
-    )
-    found = rewritten(mapped(i, n, inner, Mark.BLOCK), x=4, y=2)
-    assert (
-        found
-        == dedent("""
-        block x for block.x in range(n):
-            thread x for thread.x in range(4):
-                let i: int64 = block.x
-                if thread.x == 0:
-                    a[i] = a[i] + 1.0
-                let x: int64 = thread.x
-                a[x] = a[x] + 1.0
-                if thread.x < 2:
-                    let y: int64 = thread.x
-                    a[y] = a[y] + 1.0
-        """).strip()
-    )
-
-
-def test_the_box_is_the_largest_of_several_loops() -> None:
-    """Two loops of blocks along one axis, one after the other, share a grid."""
-    first = mapped(Var("x"), n, store(Var("x")), Mark.BLOCK)
-    second = mapped(Var("y"), Const(3), store(Var("y")), Mark.BLOCK)
-    outer = mapped(i, Const(2), Block((first, second)), Mark.BLOCK, Axis.Y)
-    found = rewritten(outer)
-    assert "block x for block.x in range(max(n, 3)):" in found
-    assert "if y < 3:" in found
-    assert "if x < n:" in found
-
-
-def test_a_nest_without_mapped_loops_stays() -> None:
-    nest = LoopNest("f", (A,), ("n",), For("i", Const(0), n, store(i), Const(1)))
-    assert map_to_grid(nest, {}) is nest
 
 
 def test_bounds_that_nothing_bounds() -> None:

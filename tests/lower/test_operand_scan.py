@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from dataclasses import replace
 
-import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
-import loopwright as lw
 from backends.compiled import compile_nest
-from drawn import combined, drawn
-from einsum_oracle import operators_of
-from loopwright.backends.llvm.llvm_emitter import emit_module
-from loopwright.backends.llvm.llvm_team import can_claim
+from drawn import combined
 from loopwright.ir.check import check_nest
 from loopwright.ir.contraction_shape import ContractionShape, Dim
 from loopwright.ir.dtypes import DTYPES
@@ -33,7 +26,6 @@ from loopwright.kernels import thread_pool
 from loopwright.lower.contraction_nests.contraction_kernel import lower_contraction
 from loopwright.machines.load import load_machine
 from loopwright.planner.contraction_plans.analytical import choose
-from loopwright.semirings import identity
 from lower.contractions import (
     Layout,
     Made,
@@ -111,24 +103,6 @@ def test_every_number_comes_out_as_by_exact_operators(pair: tuple[str, str], par
     )
 
 
-@pytest.mark.drawn(4)
-@pytest.mark.parametrize(("pair", "parallel"), combined(PAIRS, ["none", "i"], one_in=2))
-def test_old_elements_may_be_anything(pair: tuple[str, str], parallel: str) -> None:
-    """Sums of the quick operators are joined to out by the exact ones, block by block of steps."""
-    kernel = guarded(pair, "float64" if pair[0] == "min" else "float32", parallel)
-    kernel = replace(kernel, algebra=replace(kernel.algebra, initial=Initial.OUT))
-    operands = []
-    for seed, poison in enumerate(POISONS.values()):
-        made = poisoned(kernel, poison, seed)
-        out = made.arrays["out"]
-        random = np.random.default_rng(seed)
-        for value in (NAN, INF, -INF, 0.0, -0.0):
-            out[tuple(random.integers(0, extent, 4) for extent in out.shape)] = value
-        made.plain["out"] = out.reshape(made.plain["out"].shape)
-        operands.append(made)
-    check_guarded(kernel, operands)
-
-
 def check_guarded(kernel: ContractionKernel, operands: list[Made]) -> None:
     """The nest is valid, and its results are those of the exact operators."""
     nest = lower_contraction(kernel, "f")
@@ -190,80 +164,6 @@ def test_every_integer_comes_out_as_by_absorbing_sums(
     kernel = replace(kernel, variant=replace(kernel.variant, broadcast=broadcast))
     cases = ("one sign", "large", "left", "right", "both", "both signs everywhere", "other end")
     check_guarded(kernel, [integers(kernel, case, seed) for seed, case in enumerate(cases)])
-
-
-@pytest.mark.parametrize(
-    ("dtype", "ring_name", "shape"),
-    combined(
-        INTEGERS, ["min_plus", "max_plus"], [(1, 1, 1), (13, 11, 7), (65, 37, 130)], one_in=11
-    ),
-)
-def test_products_over_integers_equal_the_oracle(
-    dtype: str, ring_name: str, shape: tuple[int, int, int]
-) -> None:
-    random = np.random.default_rng(sum(shape))
-    sign, limits = (1 if ring_name == "min_plus" else -1), np.iinfo(dtype)
-    m, n, k = shape
-    plus, times = operators_of(ring_name, np.dtype(dtype))
-    for number, most in enumerate((9, limits.max)):
-        a, b = ((sign * random.integers(0, most, s)).astype(dtype) for s in ((m, k), (k, n)))
-        a[random.random(a.shape) < 0.3] = limits.max if sign > 0 else limits.min
-        for other in (None, a, b):
-            if other is not None:
-                other[-1, -1] = -sign
-            right = np.stack([plus.reduce(times(row[:, None], b), axis=0) for row in a])
-            old = random.integers(limits.min, limits.max, (m, n), dtype=dtype)
-            for threads in drawn((1, 2, 3), 2, number):
-                found = lw.einsum("ik,kj->ij", a, b, semiring=ring_name, threads=threads)
-                np.testing.assert_array_equal(found, right)
-            lw.einsum(
-                "ik,kj->ij", a, b, semiring=ring_name, out=(out := old.copy()), accumulate=True
-            )
-            np.testing.assert_array_equal(out, plus(old, right))
-
-
-def test_saturating_sums_are_one_instruction_each() -> None:
-    """The innermost loop on Arm: a sum and a minimum per vector, loads and the loop itself."""
-    n, machine = 512, load_machine("neoverse-n1")
-    instance = ContractionShape((), (Dim(n, n, 0, n),), (Dim(n, 0, 1, 1),), (Dim(n, 1, n, 0),))
-    zero = identity("min", DTYPES["int32"])
-    algebra = Algebra(*SUMS[0], zero, *[DTYPES["int32"]] * 4, Initial.ZERO, False)
-    kernel = choose(instance, algebra, machine, 1, reassoc=True).kernel
-    words = max(
-        (block for block in blocks_on_arm(kernel) if not block["cmeq"]),
-        key=lambda block: block["sqadd"],
-    )
-    assert (
-        words["sqadd"]
-        == words["smin"]
-        == kernel.variant.rows * kernel.variant.vectors * kernel.variant.unroll
-    )
-    others = set(words) - {"sqadd", "smin", "ldp", "ldr", "ldur", "prfm"}
-    assert others <= {"add", "cmp", "b.lt", "b.ge"}
-
-
-def blocks_on_arm(kernel: ContractionKernel) -> list[Counter[str]]:
-    """How often each instruction stands in each basic block of a kernel for Neoverse N1."""
-    machine = load_machine("neoverse-n1")
-    llvm.initialize_all_targets()
-    llvm.initialize_all_asmprinters()
-    triple = "aarch64-unknown-linux-gnu"
-    tool = llvm.Target.from_triple(triple).create_target_machine(cpu=machine.llvm_cpu, opt=3)
-    module = llvm.parse_assembly(emit_module(lower_contraction(kernel, "f"), machine.features).text)
-    module.triple, module.data_layout = triple, str(tool.target_data)
-    passes = llvm.create_pass_builder(tool, llvm.create_pipeline_tuning_options(speed_level=2))
-    passes.getModulePassManager().run(module, passes)
-    parts = re.split(r"^\S+:.*$", tool.emit_assembly(module), flags=re.MULTILINE)
-    return [Counter(re.findall(r"^\t([a-z][a-z0-9.]*)", part, re.MULTILINE)) for part in parts]
-
-
-def test_bits_belong_to_rows_that_stay_with_their_thread() -> None:
-    """What a thread has found in its rows counts for later steps: rows must not change hands."""
-    for parallel, claims in (("i", False), ("j", True), ("batch", True)):
-        assert can_claim(lower_contraction(guarded(PAIRS[0], "float32", parallel), "f")) is claims
-        kernel = guarded(PAIRS[0], "float32", parallel)
-        kernel = replace(kernel, variant=replace(kernel.variant, guarded=False))
-        assert can_claim(lower_contraction(kernel, "f"))
 
 
 @pytest.mark.parametrize(

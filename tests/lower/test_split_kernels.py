@@ -62,19 +62,6 @@ def test_equal_kernels_are_one() -> None:
     assert found.host == tuple(map(LaunchKernel, ("f_0", "f_1", "f_0")))
 
 
-def test_neighbours_of_one_thread_are_launched_together() -> None:
-    one = [store(Const(at)) for at in range(4)]
-    found = split(one[0], one[1], grid(store(tx)), one[2], For("t", Const(0), n, one[3], ONE))
-    assert [kernel.block for kernel in found.kernels] == [(1, 1, 1), (4, 1, 1), (1, 1, 1)]
-    assert found.kernels[0].body == Block((one[0], one[1]))
-    assert found.host == tuple(LaunchKernel(f"f_{at}") for at in range(3))
-
-
-def test_statements_that_do_nothing_are_not_launched() -> None:
-    found = split(Block(()), grid(store(tx)))
-    assert len(found.kernels) == 1
-
-
 def test_conditions_bindings_and_memory_of_the_host() -> None:
     scratch = Buffer("s", FLOAT64, (ONE,), Space.SCRATCH, writable=True)
     inner = If(n > 3, grid(store(tx + Var("x"), "s")), grid(store(tx)))

@@ -27,7 +27,7 @@ FILE_SECONDS = 0.12  # processor seconds to import a file of tests
 BATCHES = (5.0, 25.0)  # seconds of the first processes, of which most mutants need no more
 NOT_COPIED = (".git", ".venv", ".mutants", ".device", "__pycache__", "*_cache", ".hypothesis")
 # Tests that know of the faults, or of the text of the source.
-NOT_ORDINARY = ("tests/mutations/", "tests/mutants/", "tests/architecture/")
+NOT_ORDINARY = ("tests/mutants/", "tests/architecture/")
 
 
 class OutOfTime(Exception):  # noqa: N818 - no error

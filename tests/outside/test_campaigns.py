@@ -44,7 +44,6 @@ SEED = int(os.environ.get("SOAK_SEED", "1"))
 # Campaign -> groups of cases, and cases of a group: a group is a test, so that workers share them.
 CASES = {
     "einsums": (1, 40),
-    "tensor_programs": (1, 4),
     "contraction_programs": (2, 4),
     "sparse_formats": (1, 6),
     "memory_safety": (1, 12),

@@ -1,11 +1,17 @@
-"""The seven path problems against brute force and scipy."""
+"""The path problems and closures over any semiring, against brute force; how refusals read."""
+
+import math
+import pickle
+from itertools import pairwise
 
 import numpy as np
 import pytest
-from scipy.sparse.csgraph import connected_components, floyd_warshall
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components, dijkstra
 
 import loopwright as lw
-from loopwright.paths.elimination import add_one, block_size, eliminate
+from loopwright.paths import graph_input
+from loopwright.paths.elimination import add_one, eliminate
 from loopwright.semirings import SEMIRINGS
 from paths.graphs import PROBLEMS, brute_force, random_weights
 
@@ -25,48 +31,6 @@ def test_random_graphs_against_brute_force(problem: str, dtype: str) -> None:
             assert found.dtype == dtype
 
 
-@pytest.mark.parametrize("dtype", ["int32", "int64", "int8"])
-def test_integers_saturate(dtype: str) -> None:
-    top = np.iinfo(dtype).max
-    for seed, n in enumerate(SIZES):
-        weights = random_weights("shortest", n, 0.2, seed)
-        right = brute_force("shortest", weights)
-        given, wanted = (
-            np.where(np.isinf(x), top, np.where(np.isinf(x), 0, x).astype(dtype))
-            for x in (weights, right)
-        )
-        found = lw.paths.shortest(given)
-        assert found.dtype == dtype
-        np.testing.assert_array_equal(found, wanted)
-    far = np.full((3, 3), top, dtype)
-    far[0, 1] = far[1, 2] = top - 1
-    assert lw.paths.shortest(far)[0].tolist() == [0, top - 1, top]
-
-
-def test_unsigned_capacities_and_heights() -> None:
-    rng = np.random.default_rng(5)
-    given = rng.integers(0, 200, (23, 23)).astype(np.uint8)
-    widest, minimax = lw.paths.widest(given), lw.paths.minimax(given)
-    right = given.astype(int).copy()
-    low = right.copy()
-    for k in range(23):
-        right = np.maximum(right, np.minimum(right[:, k : k + 1], right[k]))
-        low = np.minimum(low, np.maximum(low[:, k : k + 1], low[k]))
-    np.fill_diagonal(right, 255)
-    np.fill_diagonal(low, 0)
-    np.testing.assert_array_equal(widest, right)
-    np.testing.assert_array_equal(minimax, low)
-
-
-def test_negative_edges_without_negative_cycles() -> None:
-    rng = np.random.default_rng(3)
-    for n in (2, 9, 40):
-        weights = random_weights("shortest", n, 0.3, n)
-        height = rng.integers(-20, 20, n)
-        moved = weights + height[:, None] - height
-        np.testing.assert_array_equal(lw.paths.shortest(moved), brute_force("shortest", moved))
-
-
 @pytest.mark.drawn(2)
 @pytest.mark.parametrize("problem", ["longest", "least_reliable"])
 def test_walks_of_at_most_some_edges_on_any_graph(problem: str) -> None:
@@ -79,30 +43,6 @@ def test_walks_of_at_most_some_edges_on_any_graph(problem: str) -> None:
         np.testing.assert_array_equal(getattr(lw.paths, problem)(weights, edges=edges), right)
         rows = getattr(lw.paths, problem)(weights, edges=edges, sources=[n - 1])
         np.testing.assert_array_equal(rows, right[[n - 1]])
-
-
-def test_products_that_underflow_stop_at_the_least_normal_number() -> None:
-    n = 60
-    weights = np.full((n, n), np.inf, np.float32)
-    weights[np.arange(n - 1), np.arange(1, n)] = 0.01
-    found = lw.paths.least_reliable(weights)
-    assert found[0, n - 1] == np.finfo(np.float32).tiny
-    assert found[0, 3] == pytest.approx(1e-6)
-    assert found[3, 0] == np.inf
-    assert not np.isnan(found).any()
-
-
-def test_reachability_of_booleans_and_integers() -> None:
-    rng = np.random.default_rng(2)
-    for n in SIZES:
-        edges = rng.random((n, n)) < 1.5 / max(n, 1)
-        right = edges | np.eye(n, dtype=bool)
-        for k in range(n):
-            right |= right[:, k : k + 1] & right[k]
-        np.testing.assert_array_equal(lw.paths.reachability(edges), right)
-        np.testing.assert_array_equal(lw.paths.reachability(edges * 3), right)
-        weights = np.where(edges, 0.0, np.inf)
-        np.testing.assert_array_equal(lw.paths.reachability(weights, absent=np.inf), right)
 
 
 @pytest.mark.drawn(4)
@@ -127,41 +67,6 @@ def test_blocks_of_any_size_give_the_same(ring: str, threads: int) -> None:
         np.testing.assert_array_equal(cut, whole)
 
 
-def larger_graph() -> np.ndarray:
-    rng = np.random.default_rng(4)
-    n = 300
-    return np.where(rng.random((n, n)) < 0.03, rng.integers(1, 50, (n, n)), np.inf)
-
-
-def test_shortest_paths_of_a_larger_graph_against_scipy() -> None:
-    weights = larger_graph()
-    np.testing.assert_array_equal(lw.paths.shortest(weights), floyd_warshall(weights))
-
-
-@pytest.mark.only_in_all("a dozen kernels of another semiring")
-def test_reachability_in_a_larger_graph_against_scipy() -> None:
-    weights = larger_graph()
-    both = np.minimum(weights, weights.T)
-    _, label = connected_components(np.isfinite(both))
-    joined = lw.paths.reachability(np.isfinite(both))
-    np.testing.assert_array_equal(joined, label[:, None] == label)
-
-
-def test_the_block_grows_with_the_matrix_and_shrinks_with_threads() -> None:
-    sizes = [block_size(n) for n in (200, 500, 1000, 2000, 4096, 10**6)]
-    assert sizes == sorted(sizes)
-    assert block_size(128) == 128
-    assert block_size(2048, 2) < block_size(2048, 1) <= 256
-
-
-def test_no_block_is_much_smaller_than_the_others() -> None:
-    for threads in (1, 2, 3, 16):
-        for n in (*range(129, 700, 7), 2000, 2048, 4096):
-            block = block_size(n, threads)
-            blocks = -(-n // block)
-            assert n - (blocks - 1) * block > block - 4 * blocks
-
-
 def test_spanning_forest() -> None:
     from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import minimum_spanning_tree
@@ -180,24 +85,268 @@ def test_spanning_forest() -> None:
     assert lw.paths.minimum_spanning_forest(square)[0].tolist() == [[0, 1], [0, 2], [0, 3]]
 
 
-def test_the_graph_itself_may_take_the_result() -> None:
-    weights = random_weights("shortest", 30, 0.2, 1)
-    right = lw.paths.shortest(weights)
-    before = weights.copy()
+def test_squaring_gives_the_same() -> None:
+    rng = np.random.default_rng(1)
+    given = rng.integers(0, 9, (30, 30)).astype(float)
+    for ring in ("min_plus", "max_min"):
+        whole = lw.paths.closure(given, ring)
+        out = np.empty_like(given)
+        assert lw.paths.closure(given, ring, method="squaring", out=out) is out
+        np.testing.assert_array_equal(out, whole)
+
+
+def test_paths_of_acyclic_graphs_are_counted() -> None:
+    n = 150  # more than one block; steps of one or two: Fibonacci's numbers, modulo 2^64
+    given = np.zeros((n, n), np.uint64)
+    for step in (1, 2):
+        given[np.arange(n - step), np.arange(step, n)] = 1
+    order = np.random.default_rng(2).permutation(n)
+    place = np.argsort(order)
+    counts = lw.paths.closure(given[np.ix_(order, order)], "plus_times")
+    numbers = [1, 1]
+    while len(numbers) < n:
+        numbers.append((numbers[-1] + numbers[-2]) % 2**64)
+    assert counts[place[0]][place].tolist() == numbers
+
+
+def test_cycles_are_refused_for_sums_that_count() -> None:
+    ring_of_three = np.zeros((4, 4))
+    ring_of_three[[0, 1, 2], [1, 2, 0]] = 1
+    with pytest.raises(lw.paths.CycleError) as refused:
+        lw.paths.closure(ring_of_three, "plus_times")
+    cycle = refused.value.cycle
+    assert cycle[0] == cycle[-1]
+    assert sorted(cycle[1:]) == [0, 1, 2]
+    assert str(refused.value) == (
+        "plus_times: plus is not idempotent (one plus one is not one), so that every path counts,"
+        f" and a cycle makes infinitely many\nnote: found {' -> '.join(map(str, cycle))}\n"
+        "try: an acyclic graph, or an idempotent semiring such as min_plus"
+    )
+    again = pickle.loads(pickle.dumps(refused.value))
+    assert (again.cycle, str(again)) == (cycle, str(refused.value))
+
+
+@pytest.mark.parametrize("size", [6, 90])
+def test_negative_cycles_are_named(size: int) -> None:
+    rng = np.random.default_rng(size)
+    weights = np.where(rng.random((size, size)) < 0.3, rng.integers(5, 9, (size, size)), np.inf)
+    ends = rng.permutation(size)[:4]
+    weights[ends, np.roll(ends, -1)] = [-3, 1, -2, 3]
+    finite = np.where(np.isinf(weights), 0, weights).astype(np.int32)
+    whole = np.where(np.isinf(weights), np.iinfo("int32").max, finite)
+    for given in (weights, whole)[: 2 if size < 10 else 1]:
+        with pytest.raises(lw.paths.CycleError) as refused:
+            lw.paths.shortest(given)
+        cycle = list(refused.value.cycle)
+        assert cycle[0] == cycle[-1]
+        assert weights[cycle[:-1], cycle[1:]].sum() < 0
+        with pytest.raises(lw.paths.CycleError, match="negative"):
+            lw.paths.shortest(given, predecessors=True)
+        with pytest.raises(lw.paths.CycleError, match="positive"):
+            lw.paths.longest(-weights, absent=-np.inf)
+
+
+def test_texts_of_cycles() -> None:
+    weights = np.array([[np.inf, 1.0], [-2.0, np.inf]])
+    with pytest.raises(lw.paths.CycleError) as refused:
+        lw.paths.shortest(weights)
+    assert str(refused.value) in {
+        "a cycle of negative weight: paths along it have no best one\n"
+        f"note: found {cycle}\n"
+        "try: walks of at most `edges` edges (longest, least_reliable), or another graph"
+        for cycle in ("0 -> 1 -> 0", "1 -> 0 -> 1")
+    }
+    with pytest.raises(lw.paths.CycleError) as refused:
+        lw.paths.shortest(weights, out=weights)
+    assert str(refused.value) == (
+        "a cycle of negative weight: paths along it have no best one\n"
+        "note: found vertex 0, which it passes\n"
+        "try: without out= being the matrix itself the whole cycle is told"
+    )
+    with pytest.raises(lw.paths.CycleError, match="a cycle of a product below 1"):
+        lw.paths.least_reliable(np.full((2, 2), 0.5))
+
+
+def test_a_cycle_that_only_rounds_below_zero_is_none() -> None:
+    rng = np.random.default_rng(1)
+    x, y, u = rng.random((3, 10_000))
+    z = np.nextafter(-(x + y + u), 0)
+    # As the elimination adds them, over vertices 0, 1 and 2, and exactly.
+    rounded = ((z + x) + y) + u
+    edges = np.stack([x, y, u, z], axis=1)
+    place = next(k for k in np.flatnonzero(rounded < 0) if math.fsum(edges[k]) >= 0)
+    weights = np.full((4, 4), np.inf)
+    weights[[0, 1, 2, 3], [1, 2, 3, 0]] = edges[place]
+    found = lw.paths.shortest(weights)
+    assert found.diagonal().tolist() == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (
+            lambda: lw.paths.shortest(np.zeros((2, 3))),
+            "a graph is a square matrix of weights\nnote: found shape (2, 3)\n"
+            "try: element (i, j) is the weight of the edge from i to j",
+        ),
+        (
+            lambda: lw.paths.shortest(np.array([[0, -np.inf], [1, 0]])),
+            "weights have to be numbers above -inf; inf means no edge\n"
+            "note: found -inf at the edge from 0 to 1\n"
+            "try: absent= names another value that means no edge",
+        ),
+        (
+            lambda: lw.paths.widest(np.array([[0, np.nan], [1, 0]])),
+            "weights have to be numbers; -inf means no edge\n"
+            "note: found nan at the edge from 0 to 1\n"
+            "try: absent= names another value that means no edge",
+        ),
+        (
+            lambda: lw.paths.most_reliable(np.array([[0, 0.5], [1.5, 0]])),
+            "weights have to be numbers from 0 to 1; 0 means no edge\n"
+            "note: found 1.5 at the edge from 1 to 0\n"
+            "try: absent= names another value that means no edge",
+        ),
+        (
+            lambda: lw.paths.least_reliable(np.array([[np.inf, 0.0], [0.5, np.inf]])),
+            "weights have to be numbers above 0, up to 1; inf means no edge\n"
+            "note: found 0.0 at the edge from 0 to 1\n"
+            "try: absent= names another value that means no edge",
+        ),
+        (
+            lambda: lw.paths.most_reliable(np.eye(2, dtype=int)),
+            "weights have to be numbers from 0 to 1; 0 means no edge\n"
+            "note: found dtype int64\ntry: float32 or float64",
+        ),
+        (
+            lambda: lw.paths.reachability(np.zeros((2, 2))),
+            "which numbers are edges is not known\nnote: found dtype float64\n"
+            "try: absent=, the value that means no edge, or an array of booleans such as W < inf",
+        ),
+        (
+            lambda: lw.paths.shortest(np.zeros((2, 2), complex)),
+            "weights are numbers of 8 to 64 bits\nnote: found dtype complex128\n"
+            "try: float32, float64 or an integer type",
+        ),
+        (
+            lambda: lw.paths.shortest(np.zeros((2, 2)), sources=2),
+            "a source is no vertex\nnote: found 2\ntry: 0 to 1",
+        ),
+        (
+            lambda: lw.paths.shortest(np.zeros((2, 2)), out=np.zeros((2, 2), np.float32)),
+            "out has to have shape (2, 2) and dtype float64\n"
+            "note: found shape (2, 2) and dtype float32",
+        ),
+        (
+            lambda: lw.paths.longest(np.zeros((2, 2)), edges=-1),
+            "edges is a number of edges\nnote: found -1\ntry: 0 or more",
+        ),
+        (
+            lambda: lw.paths.longest(np.zeros((2, 2)), edges=1, predecessors=True),
+            "walks of at most `edges` edges have no predecessors\n"
+            "try: without edges=, or values only",
+        ),
+        (
+            lambda: lw.paths.closure(np.zeros((2, 2)), "min_plus", method="guess"),
+            "unknown method\nnote: found 'guess'\ntry: elimination, squaring",
+        ),
+        (
+            lambda: lw.paths.closure(np.array([[0, 100], [-100, 0]] , np.int8).repeat(2, 0)
+                                     .repeat(2, 1), "min_plus"),
+            "min_plus over int8: times is not associative where paths of 3 edges saturate\n"
+            "note: found weights from -100 to 100\n"
+            "try: weights of one sign, a wider type or float64",
+        ),
+        (
+            lambda: lw.paths.closure(np.array([[0.5, -1], [1, 1]]), "max_times"),
+            "max_times over float64: times does not distribute over plus on all of these weights\n"
+            "note: found weights from -1.0 to 1.0\n"
+            "try: factors that are not negative, and no infinity beside zeros",
+        ),
+        (
+            lambda: lw.paths.minimum_spanning_forest(np.array([[0, 1.0], [2.0, 0]])),
+            "a spanning forest is one of an undirected graph, whose matrix is symmetric\n"
+            "note: found 1.0 from 0 to 1, 2.0 from 1 to 0\ntry: np.minimum(W, W.T)",
+        ),
+    ],
+)  # fmt: skip
+def test_refusals(call: object, text: str) -> None:
+    with pytest.raises(lw.UsageError) as refused:
+        call()  # type: ignore[operator]
+    assert str(refused.value) == text
+
+
+def test_stored_zeros_are_edges_and_the_best_of_several_counts() -> None:
+    rows, columns = [0, 0, 1, 1, 2], [1, 1, 2, 2, 2]
+    graph = sp.coo_array(([5.0, 3.0, 0.0, 9.0, 4.0], (rows, columns)), shape=(4, 4))
+    found = lw.paths.shortest(graph)
+    inf = np.inf
+    wanted = [[0, 3, 3, inf], [inf, 0, 0, inf], [inf, inf, 0, inf], [inf, inf, inf, 0]]
+    assert found.tolist() == wanted
+    assert lw.paths.shortest(graph, sources=[0, 3]).tolist() == [wanted[0], wanted[3]]
+    width = lw.paths.widest(graph)
+    assert width[0, 2] == 5  # over 5 and 9, not over 3 and 0
+
+
+@pytest.mark.parametrize("form", ["csr_array", "csc_array", "coo_array", "csr_matrix"])
+def test_formats_of_scipy(form: str) -> None:
+    drawn = sp.random_array((60, 60), density=0.05, rng=np.random.default_rng(1), format="coo")
+    drawn.data = np.ceil(drawn.data * 9)
+    graph = getattr(sp, form)(drawn)
+    right = dijkstra(drawn.tocsr())
+    np.testing.assert_array_equal(lw.paths.shortest(graph), right)
+    np.testing.assert_array_equal(lw.paths.shortest(graph, sources=[7, 2, 2]), right[[7, 2, 2]])
+    np.testing.assert_array_equal(lw.paths.shortest(graph, sources=9), right[9])
+    np.testing.assert_array_equal(lw.paths.reachability(graph), np.isfinite(right))
+
+
+def test_paths_from_sources_of_sparse_graphs() -> None:
+    drawn = sp.random_array((80, 80), density=0.04, rng=np.random.default_rng(3), format="csr")
+    found = lw.paths.shortest(drawn, sources=[3, 40], predecessors=True)
+    dense = np.full((80, 80), np.inf)
+    entries = drawn.tocoo()
+    dense[entries.row, entries.col] = entries.data
+    for row, i in enumerate((3, 40)):
+        for j in range(80):
+            path = found.path(i, j)
+            assert bool(path) == np.isfinite(found.distances[row, j])
+            value = sum(dense[a, b] for a, b in pairwise(path))
+            assert not path or value == pytest.approx(found.distances[row, j])
+
+
+def test_cycles_that_sources_do_not_reach_do_not_matter() -> None:
+    weights = np.full((5, 5), np.inf)
+    weights[0, 1], weights[2, 3], weights[3, 2] = 1, -2, 1
+    assert lw.paths.shortest(weights, sources=0).tolist() == [0, 1, np.inf, np.inf, np.inf]
+    for graph in (weights, sp.coo_array(([1.0, -2, 1], ([0, 2, 3], [1, 3, 2])), shape=(5, 5))):
+        with pytest.raises(lw.paths.CycleError) as refused:
+            lw.paths.shortest(graph, sources=[2])
+        assert sorted(refused.value.cycle[1:]) == [2, 3]
+
+
+def test_memory_is_stated_and_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    needed = lw.paths.bytes_needed(100, "float64")
+    assert needed >= 100 * 100 * 8
+    assert lw.paths.bytes_needed(100, "float64", predecessors=True) > needed + 100 * 100 * 4
+    monkeypatch.setattr(graph_input, "_UNASKED", 0)
+    monkeypatch.setattr(graph_input, "available_bytes", lambda: needed - 1)
+    weights = np.zeros((100, 100))
+    with pytest.raises(MemoryError) as refused:
+        lw.paths.shortest(weights)
+    assert str(refused.value) == (
+        f"the closure of 100 vertices takes {needed:,} bytes\n"
+        f"note: found {needed - 1:,} bytes of free memory\n"
+        "try: sources=, a smaller element type, or out= with the matrix itself"
+    )
     assert lw.paths.shortest(weights, out=weights) is weights
-    np.testing.assert_array_equal(weights, right)
-    other = np.empty_like(before)
-    assert lw.paths.shortest(before, out=other) is other
-    np.testing.assert_array_equal(other, right)
-    rows = np.empty((2, 30))
-    assert lw.paths.shortest(before, sources=[3, 4], out=rows) is rows
-    np.testing.assert_array_equal(rows, right[[3, 4]])
 
 
-def test_absent_names_another_value() -> None:
-    given = np.array([[0, 3, -1], [-1, 0, 4], [-1, -1, 0]])
-    found = lw.paths.shortest(given, absent=-1)
-    top = np.iinfo(given.dtype).max
-    assert found.tolist() == [[0, 3, 7], [top, 0, 4], [top, top, 0]]
-    holes = np.array([[np.nan, 2.0], [np.nan, np.nan]])
-    assert lw.paths.shortest(holes, absent=np.nan).tolist() == [[0, 2], [np.inf, 0]]
+def test_products_that_underflow_stop_at_the_least_normal_number() -> None:
+    n = 60
+    weights = np.full((n, n), np.inf, np.float32)
+    weights[np.arange(n - 1), np.arange(1, n)] = 0.01
+    found = lw.paths.least_reliable(weights)
+    assert found[0, n - 1] == np.finfo(np.float32).tiny
+    assert found[0, 3] == pytest.approx(1e-6)
+    assert found[3, 0] == np.inf
+    assert not np.isnan(found).any()

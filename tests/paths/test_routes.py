@@ -1,11 +1,19 @@
-"""Paths themselves: their values, their edges, and that following predecessors ends."""
+"""Paths themselves, and searches of sparse graphs, against plain Python."""
+
+import heapq
+import itertools
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import loopwright as lw
+from drawn import combined
 from loopwright.paths import routes as routes_module
-from loopwright.paths.rising_rows import rows_in_doubt
+from loopwright.paths.graph_input import read_graph
+from loopwright.paths.graph_search import Adjacency, best_first
+from loopwright.paths.sparse_search import is_searchable, search_from
+from loopwright.semirings import SEMIRINGS
 from paths.graphs import PROBLEMS, brute_force, random_weights, value_of_path
 
 
@@ -50,23 +58,6 @@ def test_paths_over_several_blocks(problem: str, monkeypatch: pytest.MonkeyPatch
         check_routes(problem, weights, found)
 
 
-def test_cycles_of_weight_zero_do_not_trap_paths(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All weights zero, and pairs of vertices joined by edges of weight zero both ways."""
-    monkeypatch.setattr(routes_module, "ROUTE_BLOCK", 3)
-    # Rows that do not end would be made again: here none may need it.
-    monkeypatch.setattr(routes_module, "_mend", lambda *_: None)
-    rng = np.random.default_rng(1)
-    for _ in range(30):
-        n = int(rng.integers(4, 14))
-        weights = np.where(rng.random((n, n)) < 0.35, rng.integers(0, 2, (n, n)) * 1.0, np.inf)
-        both = rng.random((n, n)) < 0.2
-        weights[both | both.T] = 0
-        height = rng.integers(-9, 9, n)
-        for given in (weights, weights + height[:, None] - height):
-            found = lw.paths.shortest(given, predecessors=True)
-            check_routes("shortest", given, found)
-
-
 def test_rounding_that_breaks_predecessors_is_mended(monkeypatch: pytest.MonkeyPatch) -> None:
     weights = random_weights("shortest", 12, 0.4, 3) + 1
     right = lw.paths.shortest(weights, predecessors=True)
@@ -76,41 +67,6 @@ def test_rounding_that_breaks_predecessors_is_mended(monkeypatch: pytest.MonkeyP
     graph = routes_module.DenseGraph(weights, is_users=True)
     routes_module._mend(graph, lw.semirings.SEMIRINGS["min_plus"], values, damaged, 1)
     check_routes("shortest", weights, lw.paths.Routes(values, damaged, right.sources))
-
-
-@pytest.mark.parametrize("kind", ["float32", "float64", "int8", "uint16", "bool"])
-@pytest.mark.parametrize("threads", [1, 3])
-def test_rows_along_which_values_rise_or_fall_need_no_other_check(kind: str, threads: int) -> None:
-    values = np.array([[3, 2, 1, 0]] * 5).astype(kind)
-    before = np.array(
-        [
-            [-1, 0, 1, 2],  # rises
-            [1, 2, 3, -1],  # falls
-            [-1, 0, 3, -1],  # both
-            [1, 0, -1, -1],  # a cycle
-            [-1, -1, -1, -1],  # nothing
-        ],
-        np.int32,
-    )
-    equal = {0, 1} if kind == "bool" else set()  # 3, 2 and 1 are the same there
-    found = set(rows_in_doubt(values, before, threads).tolist())
-    assert found == {2, 3} | equal
-    with_nan = values.astype(float)
-    with_nan[0, 1] = np.nan
-    assert 0 in rows_in_doubt(with_nan, before, threads)
-
-
-def test_large_graphs_with_floats_that_round() -> None:
-    rng = np.random.default_rng(8)
-    n = 300
-    weights = np.where(rng.random((n, n)) < 0.05, rng.random((n, n)), np.inf)
-    found = lw.paths.shortest(weights, predecessors=True)
-    np.testing.assert_allclose(found.distances, lw.paths.shortest(weights), rtol=1e-13)
-    for i, j in rng.integers(0, n, (200, 2)).tolist():
-        path = found.path(i, j)
-        if path:
-            value = value_of_path("shortest", weights, path)
-            assert value == pytest.approx(found.distances[i, j], rel=1e-13)
 
 
 def test_paths_from_sources() -> None:
@@ -133,3 +89,102 @@ def test_reachability_has_paths() -> None:
     assert found.path(3, 2) == [3, 0, 1, 2]
     assert found.path(2, 3) == []
     assert found.path(4, 4) == [4]
+
+
+MIN_PLUS = SEMIRINGS["min_plus"]
+RINGS = {
+    "shortest": "min_plus",
+    "longest": "max_plus",
+    "widest": "max_min",
+    "minimax": "min_max",
+    "most_reliable": "max_times",
+}
+
+
+def drawn_graph(seed: int, low: int) -> Adjacency:
+    random = np.random.default_rng(seed)
+    n = int(random.integers(1, 30))
+    m = int(random.integers(0, 4 * n + 1))
+    rows = np.sort(random.integers(0, n, m))
+    ends = random.integers(0, n, m).astype(np.int32)
+    begins = np.searchsorted(rows, np.arange(n + 1)).astype(np.int64)
+    return Adjacency(begins, ends, random.integers(low, 4, m).astype(np.float64))
+
+
+def search(graph: Adjacency, source: int, limit: float | None) -> tuple[dict[int, float], bool]:
+    """Dijkstra's search with a heap of (value, number of the push); whether it met a worse end."""
+    done: dict[int, float] = {}
+    seen = {source: 0.0}
+    number = itertools.count()
+    heap = [(0.0, next(number), source)]
+    while heap:
+        value, _, v = heapq.heappop(heap)
+        if v in done:
+            continue
+        done[v] = value
+        for e in range(graph.begins[v], graph.begins[v + 1]):
+            u, found = int(graph.ends[e]), value + graph.weights[e]
+            if limit is not None and found > limit:
+                continue
+            if u in done:
+                if found < done[u]:
+                    return done, True
+            elif u not in seen or found < seen[u]:
+                seen[u] = found
+                heapq.heappush(heap, (found, next(number), u))
+    return done, False
+
+
+@pytest.mark.drawn(2)
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("limit", [None, 3.0, 0.0])
+def test_best_first(limit: float | None, threads: int) -> None:
+    for seed in range(25):
+        graph = drawn_graph(seed, -1 if seed % 5 == 0 else 0)
+        every = np.arange(graph.size)
+        found = best_first(graph, MIN_PLUS, every, threads, limit, is_ordered=True)
+        plain = best_first(graph, MIN_PLUS, every, threads, limit)
+        for source in range(graph.size):
+            wanted, has_failed = search(graph, source, limit)
+            assert bool(found.failed[source]) is has_failed
+            if has_failed:
+                continue
+            order = found.order[source, : found.count[source]].tolist()
+            assert order == list(wanted)
+            assert found.values[source, order].tolist() == list(wanted.values())
+            np.testing.assert_array_equal(found.values[source], plain.values[source])
+
+
+@pytest.mark.drawn(8)
+@pytest.mark.parametrize(
+    ("name", "dtype"), combined(RINGS, ["float32", "float64", "int32", "uint8"], one_in=2)
+)
+def test_searches_equal_the_elimination(name: str, dtype: str) -> None:
+    kind = np.dtype(dtype)
+    if (name == "most_reliable" and kind.kind != "f") or (name == "longest" and kind.kind == "u"):
+        pytest.skip("no weights of this type")
+    random = np.random.default_rng(7)
+    graph = sp.random_array((70, 70), density=0.05, rng=random, format="coo")
+    graph.data = np.round(graph.data * 8)
+    if name == "longest":
+        graph.data = -graph.data
+    if name == "most_reliable":
+        graph.data = graph.data / 8
+    graph = graph.astype(kind)
+    ring = SEMIRINGS[RINGS[name]]
+    found = read_graph(graph, ring)
+    assert is_searchable(found, ring)
+    values, before = search_from(found, ring, np.arange(70), 2)
+    solve = getattr(lw.paths, name)
+    routes = solve(graph, predecessors=True)
+    np.testing.assert_array_equal(values, solve(graph))
+    np.testing.assert_array_equal(routes.distances, values)
+    for i in range(0, 70, 13):
+        for j in range(70):
+            assert bool(routes.path(i, j)) == (i == j or before[i, j] >= 0)
+
+
+def test_only_weights_that_are_no_better_than_one_are_searched() -> None:
+    graph = sp.coo_array(([1.0, -1.0], ([0, 1], [1, 2])), shape=(3, 3))
+    assert not is_searchable(read_graph(graph, MIN_PLUS), MIN_PLUS)
+    assert lw.paths.shortest(graph, sources=0).tolist() == [0, 1, 0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import threading
 
 import numpy as np
@@ -66,31 +65,6 @@ def test_rows_take_every_step_once_and_with_closed_rows(
         assert (taken == -(-n // block)).all()
 
 
-def makespan(n: int, block: int, threads: int) -> tuple[float, float]:
-    """When all is done and the work of a thread, in updates of a row; to close one takes two."""
-    order, now, work = StepOrder(n, block, threads), 0.0, 0.0
-    running: list[tuple[float, int, StepPiece]] = []
-    while True:
-        while len(running) < threads and (piece := order._next()) is not None:
-            assert order.take() == piece
-            lasts = (piece.end - piece.first) * (2.0 if piece.closes else 1.0)
-            work += lasts
-            heapq.heappush(running, (now + lasts, piece.first, piece))
-        if not running:
-            return now, work / threads
-        now, _, piece = heapq.heappop(running)
-        order.finish(piece)
-
-
-@pytest.mark.parametrize(
-    ("n", "block", "threads"), [(2000, 252, 2), (4096, 256, 2), (4096, 256, 4)]
-)
-def test_threads_hardly_wait(n: int, block: int, threads: int) -> None:
-    """But for the first closing, for which there is nothing else to do."""
-    lasts, share = makespan(n, block, threads)
-    assert lasts - 2 * block < 1.03 * share
-
-
 @pytest.mark.drawn(3)
 @pytest.mark.parametrize("ring", ["min_plus", "max_min", "max_times"])
 @pytest.mark.parametrize("threads", [2, 3, 5])
@@ -127,24 +101,6 @@ def test_a_system_without_threads_leaves_all_to_one(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(threading.Thread, "start", refuse)
     eliminate(together, SEMIRINGS["min_plus"], 2, 8)
     np.testing.assert_array_equal(together, alone)
-
-
-@pytest.mark.parametrize("given", [0, 1, 5])
-def test_pieces_at_once_are_done_by_the_threads_there_are(
-    monkeypatch: pytest.MonkeyPatch, given: int
-) -> None:
-    start, left = threading.Thread.start, [None] * given
-
-    def refuse(thread: threading.Thread) -> None:
-        if not left:
-            raise RuntimeError("can't start new thread")
-        left.pop()
-        start(thread)
-
-    monkeypatch.setattr(threading.Thread, "start", refuse)
-    done: list[int] = []
-    do_at_once(done.append, range(20), 4)
-    assert sorted(done) == list(range(20))
 
 
 def test_a_piece_that_fails_ends_the_others() -> None:

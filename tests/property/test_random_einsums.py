@@ -34,7 +34,7 @@ class Case:
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
-    count = draw(st.integers(1, 3))
+    count = draw(st.integers(1, 4))
     letters = "abcde"[: draw(st.integers(1, 5))]
     terms = [
         "".join(draw(st.lists(st.sampled_from(letters), min_size=0, max_size=4)))

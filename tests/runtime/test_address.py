@@ -1,12 +1,12 @@
-"""Whoever holds an address holds its owner: no call reads memory that was given to others."""
+"""Whoever holds an address holds its owner; arrays of calls, scratch memory of threads."""
 
 from __future__ import annotations
 
 import ctypes
 import gc
+import mmap
 import struct
 import weakref
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,51 +14,26 @@ from typing import Any
 import numpy as np
 import pytest
 
-import loopwright as lw
 from backends.c_compiled import needs_cc
-from loopwright import kernels, sparse
-from loopwright.calls import einsum as einsum_module
-from loopwright.calls import einsum_contraction
-from loopwright.diagnostics import InternalError
-from loopwright.memo import BoundedCache
+from loopwright.diagnostics import DtypeError, UsageError
 from loopwright.runtime import llvm_engine, scratch, toolchain
+from loopwright.runtime import scratch as kept
 from loopwright.runtime.address import (
-    Address,
     addresses_of,
-    data_address,
     function_at,
-    memory_at,
     object_address,
 )
+from loopwright.runtime.array_arguments import (
+    as_operand,
+    check_out,
+    element_strides,
+    overlap,
+)
+from loopwright.runtime.scratch import Loan, Scratch, release_scratch
 from loopwright.runtime.toolchain import build_library, load_library
-from loopwright.sparse import transposition
 from loopwright.sparse.synthesis.conversion import run
 
-ELSEWHERE = 0x5A5A5A5A5A5A5A5A  # what freed memory is filled with: no size and no stride
-
-
-@pytest.fixture
-def scribble() -> Iterator[Callable[[], None]]:
-    """Take memory of the sizes of launch values and write over it."""
-    taken: list[np.ndarray[Any, Any]] = []
-
-    def write() -> None:
-        gc.collect()
-        taken.extend(np.full(words, ELSEWHERE) for words in range(1, 80) for _ in range(4))
-
-    yield write
-    taken.clear()
-
-
 # -- addresses ------------------------------------------------------------------------------------
-
-
-def test_an_address_keeps_an_array() -> None:
-    address = data_address(np.arange(5))
-    gc.collect()
-    assert ctypes.string_at(address + 8, 8) == (1).to_bytes(8, "little")
-    assert isinstance(address + 8, Address)
-    assert (address + 8).owner is address.owner
 
 
 def test_an_address_keeps_objects() -> None:
@@ -86,34 +61,6 @@ def test_a_function_keeps_its_code() -> None:
     assert code() is None
     llvm_engine._unload()
     assert len(llvm_engine._trackers) < known
-
-
-def test_engines_go_with_their_objects(monkeypatch: pytest.MonkeyPatch) -> None:
-    """LLVM keeps what it knows of an object until its engine goes."""
-    monkeypatch.setattr(llvm_engine, "_lljit", None)
-    monkeypatch.setattr(llvm_engine, "_MOST_LINKED", 3)
-    code = llvm_engine.compile_to_object("define i64 @f() {\n  ret i64 5\n}")
-    loaded = [llvm_engine.load_object(code, ("f",)) for _ in range(7)]
-    trackers = list(llvm_engine._trackers.values())[-7:]
-    engines = [weakref.ref(tracker.engine) for tracker in trackers]
-    del trackers
-    assert [engines[0]() is engine() for engine in engines] == [True] * 3 + [False] * 4
-    del loaded[:2], loaded[1:]
-    llvm_engine._unload()
-    gc.collect()
-    assert [engine() is not None for engine in engines] == [True] * 3 + [False] * 3 + [True]
-    assert function_at(loaded[0].address("f"), result=ctypes.c_int64)() == 5
-    loaded.clear()
-    llvm_engine._unload()
-    assert engines[0]() is None
-
-
-def test_an_object_that_cannot_be_linked_keeps_no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(llvm_engine, "_lljit", None)
-    with pytest.raises(InternalError):
-        llvm_engine.load_object(b"no object", ("f",))
-    code = llvm_engine.compile_to_object("define i64 @f() {\n  ret i64 5\n}")
-    assert llvm_engine.load_object(code, ("f",)).address("f")
 
 
 def _mapped() -> int:
@@ -145,137 +92,7 @@ def test_a_library_goes_with_its_last_function(flags: tuple[str, ...]) -> None:
     assert _mapped() == before
 
 
-@needs_cc
-def test_memory_keeps_its_library() -> None:
-    text = "int numbers[3] = {1, 2, 3};\nvoid *place = numbers;\n"
-    gc.collect()
-    before = _mapped()
-    library = load_library(build_library(text, ("-O1",)))
-    place = ctypes.c_void_p.in_dll(library, "place").value or 0
-    memory = memory_at(Address(place, library), 12)
-    view = memory.view(np.int32)[1:]
-    del library, memory
-    gc.collect()
-    assert _mapped() > before
-    view += 1
-    assert view.tolist() == [3, 4]
-    del view
-    gc.collect()
-    assert _mapped() == before
-
-
-# -- what is remembered ---------------------------------------------------------------------------
-
-
-def test_the_older_half_is_forgotten() -> None:
-    recent: BoundedCache[int, str] = BoundedCache(4)
-    for key in range(4):
-        recent[key] = str(key)
-    recent[0] = "again"  # nothing new, nothing forgotten
-    assert list(recent) == [0, 1, 2, 3]
-    recent[4] = "4"
-    assert list(recent.items()) == [(2, "2"), (3, "3"), (4, "4")]
-    one: BoundedCache[int, int] = BoundedCache(1)
-    one[1], one[2] = 1, 2
-    assert list(one) == [2]
-
-
 # -- calls whose launches were forgotten ----------------------------------------------------------
-
-
-def test_einsum_after_more_layouts_than_are_kept(scribble: Callable[[], None]) -> None:
-    a = np.arange(7)
-    assert lw.einsum("i->", a) == 21
-    for n in range(1, 1101):
-        lw.einsum("i->", np.arange(n + 7))
-    scribble()
-    assert lw.einsum("i->", a) == 21
-    assert len(einsum_contraction._launches) <= 1024
-    assert len(einsum_module._ready) <= 1024
-
-
-@pytest.fixture
-def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every memory of earlier calls holds one entry only."""
-    monkeypatch.setattr(kernels, "_kernels", BoundedCache(1))
-    monkeypatch.setattr(einsum_contraction, "_launches", BoundedCache(1))
-
-
-@pytest.mark.drawn(3)
-@pytest.mark.usefixtures("few")
-@pytest.mark.parametrize("text", ["ij,jk->ik", "ij,kj->ik", "i,i->", "ij->j", "ij,j->i"])
-def test_quick_calls_outlive_launch_and_kernel(text: str, scribble: Callable[[], None]) -> None:
-    ranks = [len(term) for term in text.split("->")[0].split(",")]
-    arrays = [np.arange(7.0**rank).reshape((7,) * rank) for rank in ranks]
-    wanted = np.einsum(text, *arrays)
-    np.testing.assert_array_equal(lw.einsum(text, *arrays), wanted)
-    lw.einsum("ab,bc->ca", np.ones((3, 3), np.float32), np.ones((3, 3), np.float32))
-    kernels._kernels.clear()
-    scribble()
-    np.testing.assert_array_equal(lw.einsum(text, *arrays), wanted)
-
-
-def smooth(a: Any, b: Any) -> None:
-    for i in range(1, a.shape[0] - 1):
-        b[i] = a[i - 1] + 2 * a[i] + a[i + 1]
-
-
-def test_jit_after_more_layouts_than_are_kept(
-    monkeypatch: pytest.MonkeyPatch, scribble: Callable[[], None]
-) -> None:
-    monkeypatch.setattr(kernels, "_kernels", BoundedCache(1))
-    monkeypatch.setattr("loopwright.calls.specialisation._MOST_READY", 2)
-    function = lw.jit(smooth)
-    for n in (5, 6, 7, 8, 5, 6):
-        a, b, wanted = np.arange(n) ** 2, np.zeros(n, int), np.zeros(n, int)
-        function(a, b)
-        smooth(a, wanted)
-        np.testing.assert_array_equal(b, wanted)
-        kernels._kernels.clear()
-        scribble()
-    (found,) = function._found.values()
-    assert len(found._ready) <= 2
-
-
-C = """void shift(int n, double a[n], double b[n]) {
-#pragma scop
-  for (int i = 1; i < n; i++) b[i] = a[i - 1] + STEP;
-#pragma endscop
-}
-"""
-
-
-@needs_cc
-@pytest.mark.drawn(3)
-@pytest.mark.parametrize("target", ["host", "openmp", "c"])
-def test_compiled_files_outlive_what_is_forgotten(
-    target: str, monkeypatch: pytest.MonkeyPatch, scribble: Callable[[], None]
-) -> None:
-    monkeypatch.setattr(kernels, "_kernels", BoundedCache(1))
-    functions = [lw.compile(C, target, defines={"STEP": k}) for k in range(3)]
-    for _ in range(2):
-        for step, function in enumerate(functions):
-            a, b = np.arange(9.0), np.zeros(9)
-            function(9, a, b)
-            np.testing.assert_array_equal(b[1:], a[:-1] + step)
-        kernels._kernels.clear()
-        scribble()
-
-
-def test_sparse_calls_outlive_what_is_forgotten(
-    monkeypatch: pytest.MonkeyPatch, scribble: Callable[[], None]
-) -> None:
-    monkeypatch.setattr(kernels, "_kernels", BoundedCache(1))
-    rng = np.random.default_rng(1)
-    dense = rng.integers(0, 3, (9, 9)).astype(float)
-    tensors = [sparse.convert(dense, name) for name in ("csr", "coo", "dia")]
-    x = rng.random(9)
-    for _ in range(3):
-        for tensor in tensors:
-            np.testing.assert_allclose(sparse.einsum("ij,j->i", tensor, x), dense @ x)
-            np.testing.assert_array_equal(sparse.convert(tensor, "csr").to_dense(), dense)
-        kernels._kernels.clear()
-        scribble()
 
 
 @pytest.fixture
@@ -310,15 +127,162 @@ def test_scratch_memory_comes_back_when_a_conversion_raises(
     assert borrowed == []
 
 
-def test_scratch_memory_comes_back_when_an_exchange_raises(
-    monkeypatch: pytest.MonkeyPatch, borrowed: list[int]
-) -> None:
-    def fail(*given: Any) -> None:
-        assert len(borrowed) == 1
-        raise MemoryError("no room")
+PAGE = 2 << 20
 
-    monkeypatch.setattr(transposition, "LEAST_ENTRIES", 0)
-    monkeypatch.setattr(transposition, "_run", fail)
-    with pytest.raises(MemoryError, match="no room"):
-        transposition.transposed(sparse.convert(np.eye(9), "csr"), sparse.find("csc"))
-    assert borrowed == []
+
+def write_all(scratch: Scratch) -> None:
+    ctypes.memset(scratch.block, 0xFF, scratch.block.size)
+
+
+@pytest.mark.parametrize("size", [1, 4096, PAGE, PAGE + 1])
+def test_blocks_are_whole_aligned_pages(size: int) -> None:
+    scratch = Scratch()
+    address = scratch.reserve(size)
+    assert address % PAGE == 0
+    assert scratch.block.size >= size
+    assert scratch.block.size % PAGE == 0
+    write_all(scratch)
+
+
+def test_memory_is_kept_and_grows() -> None:
+    scratch = Scratch()
+    address = scratch.reserve(100)
+    assert scratch.reserve(50) == address
+    assert scratch.reserve(scratch.block.size) == address
+    scratch.reserve(scratch.block.size + 1)
+    assert scratch.block.size == 2 * PAGE
+    write_all(scratch)
+    scratch.release()
+    assert (scratch.block, scratch.block.size) == (0, 0)
+    assert scratch.reserve(10) % PAGE == 0
+
+
+def test_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The number of bytes is told, and what was there stays."""
+    scratch = Scratch()
+    address = scratch.reserve(1)
+
+    def refuse(*args: object, **kwargs: object) -> None:
+        raise OSError(12, "Cannot allocate memory")
+
+    monkeypatch.setattr(mmap, "mmap", refuse)
+    with pytest.raises(MemoryError) as caught:
+        scratch.reserve(3 * PAGE - 5)
+    assert str(caught.value) == f"no {3 * PAGE} bytes of scratch memory for a kernel"
+    assert (scratch.block, scratch.block.size) == (address, PAGE)
+
+
+BYTES = np.dtype(np.uint8)
+
+
+def lent(*sizes: int) -> tuple[Loan, list[np.ndarray[Any, np.dtype[Any]]]]:
+    memory = Loan()
+    return memory, [memory.lend((size,), BYTES) for size in sizes]
+
+
+def test_a_call_keeps_the_memory_it_uses() -> None:
+    """Whoever holds a block holds its memory, whatever its thread asks for meanwhile."""
+    scratch = Scratch()
+    block = scratch.reserve(1)
+    scratch.reserve(block.size + 1)
+    scratch.release()
+    ctypes.memset(block, 0xFF, block.size)
+    assert ctypes.string_at(block + 5, 2) == b"\xff\xff"
+
+
+def test_blocks_are_lent_again() -> None:
+    release_scratch()
+    memory, (first, other) = lent(1 << 20, 1)
+    assert first.size == 1 << 20
+    assert not np.shares_memory(first, other)
+    first[:] = 1
+    memory.give_back()
+    memory.give_back()  # nothing is kept twice
+    _, (again, beside) = lent(1 << 20, 1)
+    assert np.shares_memory(again, first) or np.shares_memory(again, other)
+    assert not np.shares_memory(again, beside)
+
+
+def test_only_so_much_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "_MOST_KEPT", 5 << 20)
+    release_scratch()
+    memory, _ = lent(*[2 << 20] * 4)
+    memory.give_back()
+    assert release_scratch() <= 5 << 20
+
+
+class Foreign:
+    """An array of another library."""
+
+    def __init__(self, array: np.ndarray, fails: bool = False) -> None:
+        self.array, self.fails = array, fails
+
+    def __dlpack__(self, **options: object) -> object:
+        if self.fails:
+            raise BufferError("cannot export")
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.array.__dlpack_device__()
+
+
+def test_arrays_of_other_libraries_are_not_copied() -> None:
+    array = np.arange(5.0)
+    assert np.shares_memory(as_operand(Foreign(array), "x"), array)
+
+
+def test_what_kernels_cannot_address_is_copied() -> None:
+    unaligned = np.zeros(33, np.uint8)[1:].view("float64")
+    record = np.zeros(4, np.dtype([("x", "f8"), ("y", "i1")]))["x"]
+    for array in (unaligned, record):
+        array[...] = 7
+        taken = as_operand(array, "x")
+        assert not np.shares_memory(taken, array)
+        assert taken.flags.aligned
+        assert np.all(taken == 7)
+        assert element_strides(taken) == (1,)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ([[1], [1, 2]], "operand 3 is no array of numbers\nnote: found list"),
+        (
+            Foreign(np.ones(2), fails=True),
+            "operand 3 is no array of numbers\nnote: found Foreign: cannot export",
+        ),
+        (object(), "operand 3 has dtype 'object'\ntry: an array of numbers"),
+        (
+            np.zeros(1, "f4,f4"),
+            "operand 3 has dtype '[('f0', '<f4'), ('f1', '<f4')]'\ntry: an array of numbers",
+        ),
+    ],
+)
+def test_refused_operands(value: object, text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        as_operand(value, "operand 3")
+    assert str(caught.value) == text
+    assert isinstance(caught.value, DtypeError) == ("dtype" in text)
+
+
+def test_numbers_of_another_byte_order_are_copied() -> None:
+    array = as_operand(np.arange(3, dtype=">i4"), "operand 3")
+    assert array.dtype == np.int32
+    assert array.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides"), [((2, 3), (8, 8)), ((2, 2), (0, 8)), ((3, 3), (16, 8))]
+)
+def test_out_whose_elements_coincide(shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
+    out = np.lib.stride_tricks.as_strided(np.zeros(20), shape, strides)
+    with pytest.raises(UsageError) as caught:
+        check_out(out, shape)
+    assert str(caught.value) == "elements of out share memory\ntry: pass a fresh array"
+
+
+def test_an_overlap_too_hard_to_decide_counts_as_one() -> None:
+    memory = np.zeros(1 << 16, np.int8)
+    x = np.lib.stride_tricks.as_strided(memory, (9, 9, 9, 9, 9), (1201, 733, 401, 97, 13))
+    y = np.lib.stride_tricks.as_strided(memory[5:], (9, 9, 9, 9, 9), (1193, 727, 409, 89, 17))
+    assert overlap(x, y)

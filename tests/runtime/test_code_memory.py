@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +14,6 @@ from loopwright.memo import BoundedCache, SharedWhileUsed
 from loopwright.runtime import code_memory
 from loopwright.runtime.code_memory import code_state, make_room
 from loopwright.runtime.llvm_engine import compile_to_object, load_object
-from loopwright.runtime.toolchain import build_library, load_library
 
 ADD = """define i64 @add(i64 %x) {{
   %y = add i64 %x, {number}
@@ -41,42 +39,6 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(code_memory, "_all", [])
     monkeypatch.setattr(code_memory, "_pinned", 0)
     gc.collect()
-
-
-def test_loaded_code_is_counted_while_it_is_used() -> None:
-    before = code_state()
-    loaded = load_object(code(1), ("add",))
-    during = code_state()
-    assert during.kernels == before.kernels + 1
-    assert during.bytes - before.bytes > len(code(1))
-    del loaded
-    assert code_state() == before
-
-
-def test_libraries_are_counted_and_shared() -> None:
-    """With `shared`, equal libraries are one; without, each has variables of its own."""
-    text = "int x; int next(void) { return ++x; }\n"
-    made = build_library(text, ("-O1",))
-    before = code_state().kernels
-    first, second = load_library(made, shared=True), load_library(made, shared=True)
-    third = load_library(made)
-    assert first is second
-    assert code_state().kernels == before + 2
-    assert [x["next"]() for x in (first, second, third)] == [1, 2, 1]
-    del first, second, third
-    gc.collect()  # functions of ctypes refer to themselves
-    assert code_state().kernels == before
-
-
-def test_what_is_loaded_stays_within_the_limit(kept: BoundedCache[int, object]) -> None:
-    state = code_state()
-    one = code_memory._counted(len(code(0)))
-    with options.override(code_limit=state.bytes + 8 * one):
-        for number in range(40):
-            kept[number] = load_object(code(number), ("add",))
-            assert code_state().bytes <= state.bytes + 8 * one
-            assert number in kept
-        assert 4 <= len(kept) <= 8
 
 
 def test_what_users_hold_stays_and_is_counted(kept: BoundedCache[int, object]) -> None:
@@ -135,37 +97,3 @@ def test_shared_objects_go_with_their_last_user() -> None:
     for place, each in enumerate(kept):
         shared[str(place)] = each
     assert len(shared) == 3
-
-
-def test_a_replaced_entry_outlives_the_old_object() -> None:
-    class Thing:
-        pass
-
-    shared: SharedWhileUsed[str, Thing] = SharedWhileUsed()
-    old, new = Thing(), Thing()
-    shared["a"] = old
-    shared["a"] = new
-    del old
-    shared["b"] = new
-    assert shared.get("a") is shared.get("b") is new
-
-
-def test_the_older_half_is_forgotten_first() -> None:
-    cache: BoundedCache[int, str] = BoundedCache(10)
-    for number in range(5):
-        cache[number] = str(number)
-    cache.forget_older()
-    assert list(cache) == [3, 4]
-
-
-@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="the system tells no mappings")
-def test_mappings_go_with_the_code() -> None:
-    def mappings() -> int:
-        return Path("/proc/self/maps").read_text(encoding="utf-8").count("\n")
-
-    load_object(code(0), ("add",))
-    before = mappings()
-    made = code(1)
-    for _ in range(100):
-        load_object(made, ("add",))
-    assert mappings() - before < 60  # one engine's, and what Python allocates

@@ -1,12 +1,14 @@
-"""The host's part of a device program as Python: what it launches, and on what."""
+"""The host's part of a device program as Python; code called with arrays by position."""
 
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loopwright.diagnostics import InternalError
+from loopwright import options
+from loopwright.diagnostics import BoundsError, InternalError
 from loopwright.ir.device import (
     Bind,
     DeviceKernel,
@@ -17,14 +19,16 @@ from loopwright.ir.device import (
     Repeat,
     When,
 )
-from loopwright.ir.dtypes import BOOL, FLOAT32, FLOAT64, INT64
+from loopwright.ir.dtypes import BOOL, FLOAT32, FLOAT64, INT32, INT64
 from loopwright.ir.evaluate import evaluate
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Select, Unary, Var
 from loopwright.ir.loops import Block, Buffer
-from loopwright.runtime.host_steps import compile_host, host_source, needs_of
+from loopwright.ir.program import Role
+from loopwright.runtime.host_steps import compile_host
+from loopwright.sparse.spf.compile_computation import CompiledComputation
+from loopwright.sparse.spf.computation import Computation, DataSpace, Stmt
 
 n, m, t, one = Var("n"), Var("m"), Var("t"), Const(1)
-MOST = (2**31 - 1, 65535, 65535)
 
 
 def buffer(name: str) -> Buffer:
@@ -86,19 +90,6 @@ def test_launches_repeat_and_depend_on_conditions() -> None:
     ]
 
 
-def test_memory_between_launches_is_released() -> None:
-    f = kernel("f", "AT", (), one)
-    g = kernel("g", "TC", (), one)
-    memory = DeviceMemory(buffer("T"), (n, m), (LaunchKernel("f"), LaunchKernel("g")))
-    assert record(program(memory, kernels=(f, g)), 3, 5) == [
-        ("allocate", 7, 60),
-        ("f", 7, 1, 1, 1, "a", "memory1"),
-        ("g", 7, 1, 1, 1, "memory1", "c"),
-        ("release", 7, "memory1"),
-    ]
-    assert record(program(memory, kernels=(f, g)), -3, -5)[0] == ("allocate", 7, 0)
-
-
 def test_memory_is_released_where_a_launch_fails() -> None:
     f = kernel("f", "AT", ())
     released = []
@@ -111,19 +102,6 @@ def test_memory_is_released_where_a_launch_fails() -> None:
     with pytest.raises(RuntimeError, match=r"^no$"):
         bound(0, 1, 2, 3, 4)
     assert released == [5]
-
-
-def test_needs_of_a_call() -> None:
-    f = kernel("f", "AC", ("n",), n, m)
-    device = program(
-        LaunchKernel("f"), DeviceMemory(buffer("T"), (n, n), (LaunchKernel("f"),)), kernels=(f,)
-    )
-    host = compile_host(device)
-    small = needs_of(device, host, (1000, 7), MOST)
-    assert (small.launches, small.reach, small.fault) == (2, 4_000_000, None)
-    large = needs_of(device, host, (3, 65536), MOST)
-    assert large.fault == ("f", (3, 65536, 1))
-    assert needs_of(device, host, (0, 65536), MOST).fault is None
 
 
 LEAVES = st.one_of(st.integers(-20, 20).map(Const), st.sampled_from([Var("n"), Var("m")]))
@@ -171,20 +149,41 @@ def test_steps_that_do_not_fit(steps: Any, told: str) -> None:
     assert raised.value.message.startswith(told)
 
 
-def test_no_name_reaches_the_text() -> None:
-    name = "x); import os; ("
-    f = DeviceKernel(name, (buffer("A"),), (name,), (one, one, one), (1, 1, 1), Block(()))
-    device = DeviceProgram(name, (buffer("A"),), (name,), (f,), (LaunchKernel(name),))
-    assert host_source(device) == (
-        "def bind(launches, allocate, release):\n"
-        "    launch0 = launches[0]\n"
-        "    def run(stream, p1, v2):\n"
-        "        launch0(stream, 1, 1, 1, p1, v2)\n"
-        "    return run\n"
-    )
-
-
 def test_two_of_one_name() -> None:
     f = kernel("f", "A", ())
     with pytest.raises(InternalError, match=r"two kernels of 'p' have the same name"):
         compile_host(program(kernels=(f, f)))
+
+
+def computation(local: Role = Role.INOUT) -> Computation:
+    """t[e] = x[e] + M and y[e] = t[e], for e below N; t is an array, or memory of the code."""
+    spaces = (
+        DataSpace.of("x", INT32, ("N",), Role.IN),
+        DataSpace.of("t", INT64, ("N",), local),
+        DataSpace.of("y", INT64, ("N",), Role.INOUT),
+    )
+    value = Cast(Load("x", (Var("e"),), INT32), INT64) + Var("M")
+    domain = "{[e] : 0 <= e < N}"
+    first = Stmt.of("first", domain, (0, "e"), "t(e)", value)
+    second = Stmt.of("second", domain, (1, "e"), "y(e)", Load("t", (Var("e"),), INT64))
+    return Computation("alone", spaces, (first, second), ("N", "M"))
+
+
+def test_code_with_memory_of_its_own_is_bound() -> None:
+    code = CompiledComputation(computation(Role.LOCAL))
+    x, y = np.arange(4, dtype=np.int32), np.zeros(4, np.int64)
+    code.alone(x, y, 4, 3)
+    assert y.tolist() == [3, 4, 5, 6]
+    assert code.kernel.alone(["x", "y", "N", "M"]) is None
+    assert code._bound
+
+
+def test_checked_code_takes_limits_from_the_arrays() -> None:
+    with options.override(boundscheck=True):
+        code = CompiledComputation(computation())
+        x, y = np.arange(4, dtype=np.int32), np.zeros(4, np.int64)
+        code.alone(x, y.copy(), y, 4, 3)
+        assert y.tolist() == [3, 4, 5, 6]
+        assert code.kernel.alone(["x", "t", "y", "N", "M"]) is None
+        with pytest.raises(BoundsError):
+            code.alone(x, y.copy(), y, 5, 3)

@@ -1,26 +1,32 @@
-"""Object code: compiled, linked, kept alive; what cannot be linked is told."""
+"""Object code: compiled for a machine, linked, kept alive; what cannot be linked is told."""
 
 from __future__ import annotations
 
 import ctypes
 import gc
-import subprocess
-import sys
 
 import llvmlite.binding as llvm
+import numpy as np
 import pytest
 
-from loopwright.diagnostics import InternalError, RoomError
+import loopwright as lw
+from loopwright import options
+from loopwright.backends.llvm.llvm_emitter import emit_module
+from loopwright.diagnostics import InternalError, RoomError, UsageError
+from loopwright.ir.dtypes import DTYPES
+from loopwright.ir.kernel_variant import Algorithm, Broadcast, Packing
 from loopwright.ir.module import CodeUnit
+from loopwright.lower.contraction_nests.contraction_kernel import lower_contraction
+from loopwright.machines.host import host
 from loopwright.runtime import llvm_engine
 from loopwright.runtime.llvm_engine import (
-    assembly,
     compile_to_object,
-    host_cpu_name,
     host_target,
-    llvm_version,
     load_object,
 )
+from loopwright.runtime.llvm_extremes import has_extremes, with_range_instructions
+from lower.contractions import kernel_of, ring
+from no_kernels import forget_kernels
 
 SQUARE = "define i64 @f(i64 %x) {\n  %y = mul i64 %x, %x\n  ret i64 %y\n}"
 
@@ -34,13 +40,6 @@ def test_compiled_code_runs() -> None:
     loaded, square = function(SQUARE)
     assert square(7) == 49
     assert loaded is not None
-
-
-def test_equal_names_in_several_objects() -> None:
-    """Every object is a library of its own."""
-    kept = [function(SQUARE.replace("%x, %x", f"%x, {k}")) for k in range(20)]
-    gc.collect()
-    assert [call(3) for _, call in kept] == [3 * k for k in range(20)]
 
 
 @pytest.mark.parametrize(
@@ -72,16 +71,6 @@ def test_memory_that_ends_while_code_is_linked(monkeypatch: pytest.MonkeyPatch) 
     assert load_object(code, ("f",)).address("f")
 
 
-def test_a_function_that_is_nowhere() -> None:
-    text = "declare void @lw_is_nowhere()\ndefine void @f() {\n  call void @lw_is_nowhere()\n"
-    with pytest.raises(InternalError) as caught:
-        load_object(compile_to_object(text + "  ret void\n}"), ("f",))
-    assert caught.value.message.startswith(
-        "compiled code cannot be linked: Failed to materialize symbols"
-    )
-    test_compiled_code_runs()
-
-
 @pytest.mark.parametrize(
     "text", ["define void @f() {\n", "not IR", "define i64 @f(i64 %x) {\n  ret i64 %y\n}"]
 )
@@ -91,11 +80,6 @@ def test_invalid_text(text: str) -> None:
         compile_to_object(text)
     assert caught.value.message.startswith("emitted LLVM IR is not valid: ")
     assert caught.value.dump == text
-
-
-def test_names_for_cache_keys() -> None:
-    assert host_cpu_name() in host_target()
-    assert all(part.isdigit() for part in llvm_version().split("."))
 
 
 def _forget_host() -> None:
@@ -135,54 +119,6 @@ def test_extensions_that_a_virtual_machine_hides(monkeypatch: pytest.MonkeyPatch
     assert "-avx512f" in target
 
 
-# A process that has run for long and holds much: every gap near the code is taken but for one of
-# a few pages, and what does not fit there comes to lie behind 16 GiB.
-CROWDED = """
-import ctypes, sys
-from loopwright.runtime.llvm_engine import compile_to_object, load_object
-
-libc = ctypes.CDLL(None)
-libc.mmap.restype = ctypes.c_void_p
-libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
-RESERVE, THERE, FAILED = 0x4022, 0x100000, ctypes.c_void_p(-1).value  # nothing can be touched
-
-text = (
-    "@t = internal constant [4 x i64] [i64 5, i64 6, i64 7, i64 8]\\n"
-    "define i64 @f(i64 %x) {\\n  %p = getelementptr i64, ptr @t, i64 %x\\n"
-    "  %y = load i64, ptr %p\\n  ret i64 %y\\n}"
-)
-code = compile_to_object(text)
-kept = [load_object(code, ("f",))]
-low = libc.mmap(None, 16 << 30, 0, RESERVE, -1, 0)
-if low == FAILED:
-    sys.exit("no room")
-with open("/proc/self/maps") as lines:
-    ranges = [tuple(int(x, 16) for x in line.split()[0].split("-")) for line in lines]
-page, hole = 4096, int(sys.argv[1]) * 4096
-for (_, start), (stop, _) in zip(ranges, ranges[1:]):
-    if low <= start < stop < start + (1 << 40):
-        if hole and stop - start >= hole:
-            start, hole = start + hole, 0
-        libc.mmap(start, stop - start, 0, RESERVE | THERE, -1, 0)
-for k in range(3):
-    kept.append(load_object(code, ("f",)))
-    call = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(kept[-1].address("f"))
-    assert call(k) == 5 + k
-"""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="lays out memory by Linux's calls")
-@pytest.mark.parametrize("pages", [1, 2])
-def test_code_in_a_crowded_address_space(pages: int) -> None:
-    """The parts of an object stay within reach of each other."""
-    done = subprocess.run(
-        [sys.executable, "-c", CROWDED, str(pages)], capture_output=True, text=True
-    )
-    if "no room" in done.stderr:
-        pytest.skip("this process may not reserve 16 GiB of addresses")
-    assert done.returncode == 0, done.stderr
-
-
 class _Heap(ctypes.Structure):
     """What the C library's mallinfo2 tells."""
 
@@ -217,59 +153,121 @@ def test_compiling_leaves_nothing_behind(leave_to_llvm: bool) -> None:
     assert (used() - before) / 30 < 8 * 1024
 
 
-def _straight_line(count: int) -> CodeUnit:
-    """`y[i] = x[i] * x[i] + y[i]` for the first `count` elements, one by one."""
-    lines = [
-        f"  %px{i} = getelementptr float, ptr %x, i64 {i}\n"
-        f"  %py{i} = getelementptr float, ptr %y, i64 {i}\n"
-        f"  %x{i} = load float, ptr %px{i}\n"
-        f"  %y{i} = load float, ptr %py{i}\n"
-        f"  %p{i} = fmul float %x{i}, %x{i}\n"
-        f"  %s{i} = fadd float %p{i}, %y{i}\n"
-        f"  store float %s{i}, ptr %py{i}\n"
-        for i in range(count)
-    ]
-    head = "define void @straight(ptr noalias %x, ptr noalias %y) {\n"
-    return CodeUnit(head + "".join(lines) + "  ret void\n}\n", leave_to_llvm=True)
-
-
-@pytest.mark.parametrize(
-    ("isa", "cpu", "few"), [("x86_64", "sapphirerapids", False), ("aarch64", "neoverse-n1", True)]
-)
-def test_vectors_of_straight_lines_are_taken_where_they_save_enough(
-    isa: str, cpu: str, few: bool
-) -> None:
-    few_lanes, many_lanes = {"x86_64": ("ps\t", "ps\t"), "aarch64": (".2s", ".4s")}[isa]
-    assert (few_lanes in assembly([_straight_line(2)], cpu, isa)) is few
-    assert many_lanes in assembly([_straight_line(16)], cpu, isa)
-
-
-LOOKED_UP = """
-define void @f(ptr noalias %to, ptr noalias readonly %from, ptr noalias readonly %at, i64 %n) {
-entry:
-  br label %loop
-loop:
-  %i = phi i64 [0, %entry], [%next, %loop]
-  %place = getelementptr i32, ptr %at, i64 %i
-  %k = load i32, ptr %place
-  %source = getelementptr double, ptr %from, i32 %k
-  %x = load double, ptr %source
-  %y = fmul double %x, %x
-  %z = fadd double %y, 1.0
-  %target = getelementptr double, ptr %to, i64 %i
-  store double %z, ptr %target
-  %next = add i64 %i, 1
-  %more = icmp slt i64 %next, %n
-  br i1 %more, label %loop, label %end
-end:
-  ret void
+CODE = """
+define double @f(double %0, <8 x float> %1, <3 x double> %2) {
+  %4 = tail call double @llvm.maximumnum.f64(double noundef %0, double 1.000000e+00)
+  %5 = call nsz <8 x float> @llvm.minimumnum.v8f32(<8 x float> splat (float 2.0), <8 x float> %1)
+  %6 = call <3 x double> @llvm.maximumnum.v3f64(<3 x double> %2, <3 x double> zeroinitializer)
+  %7 = extractelement <8 x float> %5, i64 0
+  %8 = call float @llvm.maximumnum.f32(float %7, float 0.000000e+00)
+  %9 = fpext float %8 to double
+  %10 = extractelement <3 x double> %6, i64 1
+  %11 = fadd double %9, %10
+  %12 = fadd double %11, %4
+  ret double %12
 }
+
+declare double @llvm.maximumnum.f64(double, double)
+declare float @llvm.maximumnum.f32(float, float)
+declare <8 x float> @llvm.minimumnum.v8f32(<8 x float>, <8 x float>)
+declare <3 x double> @llvm.maximumnum.v3f64(<3 x double>, <3 x double>)
 """
 
 
-@pytest.mark.parametrize(
-    ("cpu", "gathers"), [("sapphirerapids", True), ("cascadelake", False), ("skylake", False)]
-)
-def test_gathers_where_microcode_does_not_hold_them_up(cpu: str, gathers: bool) -> None:
-    unit = CodeUnit(LOOKED_UP, leave_to_llvm=True)
-    assert ("vgather" in assembly([unit], cpu, "x86_64")) is gathers
+def test_numbers_and_whole_vectors_are_exchanged() -> None:
+    assert has_extremes(CODE)
+    text = with_range_instructions(CODE)
+    body = text[: text.index("}")]
+    assert body.count("range.pd.128") == 1
+    assert body.count("range.ps.128") == 1
+    assert body.count("range.ps.256") == 1
+    assert body.count("imumnum") == 1, "three lanes are no whole vector"
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    module = llvm.parse_assembly(text)
+    module.verify()
+    target = llvm.Target.from_triple("x86_64-unknown-linux-gnu")
+    assembly = target.create_target_machine(cpu="skylake-avx512", opt=3).emit_assembly(module)
+    assert assembly.count("vrangepd") == 1
+    assert assembly.count("vrangeps") == 2
+
+
+@pytest.mark.parametrize("dtype", ["float", "double"])
+def test_nan_and_zeros_in_plain_loops(dtype: str) -> None:
+    """A running maximum, which stays a number, and one element by element, which takes vectors."""
+    suffix = "f" if dtype == "float" else ""
+    f = lw.compile(f"""
+    void extremes(int n, {dtype} a[n], {dtype} b[n], {dtype} low[n], {dtype} high[n]) {{
+    #pragma scop
+      for (int i = 0; i < n; i++)
+        low[i] = fmin{suffix}(a[i], b[i]);
+      high[0] = a[0];
+      for (int i = 1; i < n; i++)
+        high[i] = fmax{suffix}(high[i - 1], a[i]);
+    #pragma endscop
+    }}
+    """)
+    kind = np.float32 if dtype == "float" else np.float64
+    random = np.random.default_rng(0)
+    special = np.array([np.nan, -np.inf, np.inf, 0.0, -0.0, 1.5, -2.5], kind)
+    a, b = (random.choice(special, 203) for _ in range(2))
+    a[0] = -np.inf
+    low, high = np.zeros(203, kind), np.zeros(203, kind)
+    f(203, a, b, low, high)
+    # Of zeros of both signs the negative one is the least.
+    wanted = np.fmin(a, b)
+    both_zero = (a == 0) & (b == 0)
+    wanted[both_zero] = np.where(np.signbit(a) | np.signbit(b), -0.0, 0.0)[both_zero]
+    np.testing.assert_array_equal(low, wanted)
+    known = ~np.isnan(wanted)
+    np.testing.assert_array_equal(np.signbit(low[known]), np.signbit(wanted[known]))
+    np.testing.assert_array_equal(high, np.fmax.accumulate(a))
+
+
+def product(dtype: str) -> np.ndarray:
+    """A product whose kernel is not in memory yet."""
+    a = np.arange(99).reshape(9, 11).astype(dtype) % 7
+    return lw.einsum("ij,kj->ik", a, a, semiring="plus_times")
+
+
+@pytest.fixture(autouse=True)
+def _no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    forget_kernels(monkeypatch)
+    monkeypatch.setattr("loopwright.calls.einsum._ready", {})
+    monkeypatch.setattr("loopwright.calls.einsum_contraction._launches", {})
+
+
+def test_a_plain_machine_of_this_kind() -> None:
+    name = {"aarch64": "aarch64", "x86_64": "core-e5450"}[host().isa]
+    a = np.arange(99).reshape(9, 11) % 7
+    with options.override(cpu=name, cache=False):
+        np.testing.assert_array_equal(product("float64"), a @ a.T)
+
+
+def test_a_machine_of_another_kind() -> None:
+    other = {"aarch64": "zen3", "x86_64": "neoverse-n1"}[host().isa]
+    isa = {"aarch64": "x86_64", "x86_64": "aarch64"}[host().isa]
+    with options.override(cpu=other), pytest.raises(UsageError) as caught:
+        product("int64")
+    assert str(caught.value) == (
+        f"code for '{other}' cannot run here\n"
+        f"note: found {isa}, this is {host().isa}\n"
+        f"try: LOOPWRIGHT_CPU names a machine of {host().isa}"
+    )
+
+
+def test_instructions_of_an_unknown_processor() -> None:
+    """A processor LLVM does not know by name still gets the instructions it has."""
+    types = ("int8", "int8", "int32", "int32")
+    kernel = kernel_of(
+        Algorithm.PRODUCT,
+        ring("add", "mul", *types),
+        (4, 1, 4),
+        left_packing=Packing.ALONG_P,
+        right_packing=Packing.ALONG_P,
+        broadcast=Broadcast.LANE,
+        group=4,
+    )
+    assert DTYPES["int8"] == kernel.left
+    text = emit_module(lower_contraction(kernel, "f"), host().features).text
+    assert compile_to_object(text, "generic" if host().isa == "aarch64" else "x86-64")

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import stat
-import sys
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -17,12 +13,8 @@ from loopwright.diagnostics import ToolchainError, UsageError
 from loopwright.runtime import toolchain
 from loopwright.runtime.toolchain import (
     build_library,
-    complaint,
     find_compiler,
-    load_library,
-    tuning_flags,
 )
-from outside.campaigns.failing_resources import failing
 
 TWICE = "int twice(int x) { return 2 * x; }\n"
 
@@ -37,25 +29,10 @@ def test_a_compiler_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def test_no_compiler_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("CC", raising=False)
-    monkeypatch.setattr("shutil.which", lambda name: None)
-    with pytest.raises(ToolchainError, match="there is no C compiler here"):
-        find_compiler()
-
-
 def test_a_variable_that_is_no_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CC", "gcc 'oops")
     with pytest.raises(UsageError, match="CC is no command"):
         find_compiler()
-
-
-@needs_cc
-def test_a_library_is_built_and_called() -> None:
-    library = load_library(build_library(TWICE, ("-O1",)))
-    function = library["twice"]
-    function.argtypes, function.restype = [ctypes.c_int], ctypes.c_int
-    assert function(21) == 42
 
 
 @needs_cc
@@ -91,26 +68,6 @@ def test_a_failure_shows_the_command_and_its_words() -> None:
     assert "oops" in text
 
 
-@needs_cc
-def test_complaints_about_a_file(tmp_path: Path) -> None:
-    good, bad = tmp_path / "good.c", tmp_path / "bad.c"
-    good.write_text(TWICE)
-    bad.write_text("int f(void) { return N; }\n")
-    compiler = find_compiler()
-    assert complaint(good, (), compiler) == ""
-    assert "N" in complaint(bad, (), compiler)
-    assert complaint(bad, ("-DN=1",), compiler) == ""
-
-
-@needs_cc
-def test_flags_are_those_the_compiler_takes() -> None:
-    compiler = find_compiler()
-    assert not compiler.accepts("--no-such-flag")
-    flags = tuning_flags(compiler, openmp=True)
-    assert flags[0] == "-O3"
-    assert compiler.accepts(*flags)
-
-
 def test_a_compiler_that_never_ends(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     program = tmp_path / "slow-cc"
     program.write_text('#!/bin/sh\n[ "$1" = --version ] && exit 0\nexec sleep 60\n')
@@ -132,36 +89,3 @@ def test_libraries_are_for_the_processor_they_were_built_on(
     assert toolchain._key(TWICE, ("-march=native",), compiler) == here
     monkeypatch.setattr(toolchain, "processor_text", lambda: "another one")
     assert toolchain._key(TWICE, ("-march=native",), compiler) != here
-
-
-def test_processors_are_told_by_what_stays(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    host = sys.modules["loopwright.machines.host"]  # the package has a function of this name
-    text = "processor : 0\ncpu MHz : {}\nflags : fpu {}\n"
-    found = []
-    for k, words in enumerate((("800", "avx2"), ("3000", "avx2"), ("800", "avx512f"))):
-        path = tmp_path / f"cpuinfo{k}"
-        path.write_text(text.format(*words))
-        monkeypatch.setattr(host, "CPUINFO", str(path))
-        found.append(host.processor_text.__wrapped__())
-    assert found[0] == found[1] != found[2]
-
-
-@needs_cc
-def test_a_build_leaves_no_folder_where_no_file_can_be_opened(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    compiler = toolchain.find_compiler()
-    text = "int f(void) { return 7; }"
-    toolchain.build_library(text, (), compiler)  # what the process asks for once only
-    with options.override(cache=False), failing("open", 0) as uses:
-        toolchain.build_library(text, (), compiler)
-    for n in (1, uses.count - 1, uses.count):
-        with (
-            options.override(cache=False),
-            failing("open", n, lasting=True) as failed,
-            contextlib.suppress(OSError, ToolchainError),
-        ):
-            toolchain.build_library(text, (), compiler)
-        assert failed.failed
-        assert list(tmp_path.iterdir()) == []

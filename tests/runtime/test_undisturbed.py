@@ -37,16 +37,6 @@ def test_results_and_errors_arrive() -> None:
         undisturbed(lambda: 1 // 0)
 
 
-def test_other_threads_need_no_other_thread() -> None:
-    found: list[tuple[int, int]] = []
-    thread = threading.Thread(
-        target=lambda: found.append((threading.get_ident(), undisturbed(threading.get_ident)))
-    )
-    thread.start()
-    thread.join()
-    assert found[0][0] == found[0][1]
-
-
 def test_the_caller_is_broken_off_and_the_work_is_not() -> None:
     is_broken_off, ended = threading.Event(), threading.Event()
 
@@ -59,14 +49,6 @@ def test_the_caller_is_broken_off_and_the_work_is_not() -> None:
         undisturbed(work)
     is_broken_off.set()
     assert ended.wait(600)
-
-
-def test_no_more_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(_thread, "start_new_thread", refuse)
-    assert undisturbed(threading.get_ident) == threading.get_ident()
 
 
 def test_a_thread_without_memory_for_its_first_call(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,13 +116,6 @@ def test_a_broken_off_import_leaves_no_lock_to_wait_for(other: str) -> None:
     command = [sys.executable, "-c", BROKEN_OFF.format(other=other)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert (done.stdout, done.returncode) == (f"{other} islpy\n", 0), done.stderr
-
-
-def test_a_lock_taken_twice_is_released() -> None:
-    _imp.acquire_lock()
-    _imp.acquire_lock()
-    assert release_import_lock()
-    assert not _imp.lock_held()
 
 
 def test_the_lock_of_another_thread_is_left_to_it() -> None:

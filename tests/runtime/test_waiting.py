@@ -1,7 +1,8 @@
-"""Teams on machines with fewer processors than threads: waiting, late workers, pieces of work."""
+"""Workers: teams of every size, waiting, late workers, pieces of work, who decides how many."""
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,14 +14,16 @@ import pytest
 import loopwright as lw
 from backends.compiled import compile_nest
 from drawn import in_all
+from loopwright import options
+from loopwright.diagnostics import UsageError
 from loopwright.ir.dtypes import FLOAT64
 from loopwright.ir.expr import Const, Load, Var
 from loopwright.ir.loops import Alloc, Barrier, Block, Buffer, For, LoopNest, Mark, Space, Store
 from loopwright.ir.team import IS_OPEN
-from loopwright.runtime import workers
-from loopwright.runtime.kernel import CompiledKernel
+from loopwright.runtime import thread_pool, workers
+from loopwright.runtime.kernel import BoundKernel, CompiledKernel
 from loopwright.runtime.llvm_engine import LoadedObject, compile_to_object, load_object
-from loopwright.runtime.thread_pool import Pool
+from loopwright.runtime.thread_pool import Pool, num_threads, set_num_threads
 from loopwright.runtime.waiting import PLACE_WORDS
 
 MANY = 16  # threads; more than processors on most machines, and many more on ours
@@ -116,15 +119,6 @@ def test_barriers_of_more_threads_than_processors(pool: Pool, code: LoadedObject
     assert run_rounds(pool, code, ROUNDS_OF_MANY, MANY)
 
 
-def test_barriers_with_sleeping_threads(pool: Pool, code: LoadedObject) -> None:
-    """One thread is so late at every barrier that the others sleep there."""
-    assert run_rounds(pool, code, 20, 4, pause=3000)
-
-
-def test_small_regions_of_more_threads_than_processors(pool: Pool, code: LoadedObject) -> None:
-    assert all(run_rounds(pool, code, 1, MANY) for _ in range(ROUNDS_OF_MANY))
-
-
 def test_open_regions_of_more_threads_than_processors(pool: Pool, code: LoadedObject) -> None:
     """Thousands of them: the caller takes part in each, workers in those they come in time for."""
     counts = np.zeros(MANY, np.int64)
@@ -211,50 +205,9 @@ def test_pieces_between_many_barriers(smoothing: CompiledKernel, pool: Pool, thr
             assert np.array_equal(found, expected)
 
 
-def test_pieces_of_workers_that_never_come(smoothing: CompiledKernel, pool: Pool) -> None:
-    """The caller takes all pieces itself, through all barriers."""
-    pool._workers = [threading.Thread() for _ in range(3)]
-    values = {"n": 50, "steps": 20}
-    bound = smoothing.bind(values, np.zeros(0, np.int64), 4, lambda: pool)
-    y = np.random.default_rng(1).random(50)
-    found = y.copy()
-    bound(found)
-    assert np.array_equal(found, smoothed(y, 20))
-    pool._workers = []
-
-
-def test_teams_of_changing_size_claim_pieces(smoothing: CompiledKernel, pool: Pool) -> None:
-    values = {"n": 64, "steps": 5}
-    runs = [
-        smoothing.bind(values, np.zeros(0, np.int64), threads, lambda: pool)
-        for threads in (2, MANY, 3, 1, 7, 2)
-    ]
-    y = np.random.default_rng(2).random(64)
-    expected = smoothed(y, 5)
-    for number in range(120):
-        found = y.copy()
-        runs[number % len(runs)](found)
-        assert np.array_equal(found, expected)
-
-
 def products(size: int, threads: int, seed: int) -> bool:
     a, b = np.random.default_rng(seed).integers(-4, 5, (2, size, size)).astype(np.float32)
     return np.array_equal(lw.einsum("ij,jk->ik", a, b, threads=threads), a @ b)
-
-
-@pytest.mark.drawn(2)
-@pytest.mark.parametrize("size", [64, 200, 350])
-def test_products_of_more_threads_than_processors(size: int) -> None:
-    assert all(products(size, threads, size) for threads in (MANY, 4, MANY))
-
-
-def test_results_do_not_depend_on_the_team() -> None:
-    """Float sums bit by bit: a piece has one order, whoever takes it and however many there are."""
-    rng = np.random.default_rng(5)
-    a, b = rng.random((2, 300, 300))
-    first = lw.einsum("ij,jk->ik", a, b, threads=2)
-    for threads in (2, 3, 8, MANY, 2):
-        assert np.array_equal(lw.einsum("ij,jk->ik", a, b, threads=threads), first)
 
 
 def test_concurrent_calls_of_large_teams() -> None:
@@ -274,3 +227,137 @@ def run_all(jobs: list[Callable[[], None]]) -> None:
         thread.start()
     for thread in running:
         thread.join()
+
+
+SIZE = 37
+n = Var("n")
+
+
+@pytest.fixture(scope="module")
+def kernel() -> CompiledKernel:
+    """y = x reversed and doubled, through shared memory, with barriers between."""
+    t = Buffer("t", FLOAT64, (ONE,), Space.SCRATCH)
+    x = Load("x", (i,), FLOAT64)
+    fill = For("i", Const(0), n, Store("t", (i,), x + x), ONE, Mark.PARALLEL)
+    turned = Store("y", (i,), Load("t", (n - 1 - i,), FLOAT64))
+    use = For("i", Const(0), n, turned, ONE, Mark.PARALLEL)
+    buffers = (
+        Buffer("x", FLOAT64, (ONE,)),
+        Buffer("y", FLOAT64, (ONE,), writable=True),
+    )
+    body = Alloc(t, (n,), Block((fill, Barrier(), use)))
+    return compile_nest(LoopNest("f", buffers, ("n",), body))
+
+
+@pytest.fixture
+def plain_pool() -> Pool:
+    return Pool(load_object(compile_to_object(workers.pool_source()), workers.SYMBOLS))
+
+
+def bound(kernel: CompiledKernel, plain_pool: Pool, count: int) -> BoundKernel:
+    return kernel.bind({"n": SIZE}, np.zeros(0, np.int64), count, lambda: plain_pool)
+
+
+def is_right(run: Callable[..., None], seed: int) -> bool:
+    x = np.random.default_rng(seed).random(SIZE)
+    y = np.empty(SIZE)
+    run(x, y)
+    return np.array_equal(y, 2 * x[::-1])
+
+
+def test_teams_of_changing_size(kernel: CompiledKernel, plain_pool: Pool) -> None:
+    """A worker without a part in a job must not take part in the next one by mistake."""
+    runs = [bound(kernel, plain_pool, count) for count in (2, 4, 3, 1, 4, 2)]
+    for seed in range(60):
+        assert is_right(runs[seed % len(runs)], seed)
+
+
+def from_four_threads(work: Callable[[int], bool]) -> list[bool]:
+    results = [False] * 4
+    start = threading.Barrier(4)
+
+    def run(number: int) -> None:
+        start.wait()
+        results[number] = all(work(seed) for seed in range(number * 100, number * 100 + 50))
+
+    callers = [threading.Thread(target=run, args=(number,)) for number in range(4)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    return results
+
+
+def test_concurrent_calls(kernel: CompiledKernel, plain_pool: Pool) -> None:
+    """One caller gets the workers, the others run on their own threads."""
+    run = bound(kernel, plain_pool, 2)
+    assert from_four_threads(lambda seed: is_right(run, seed)) == [True] * 4
+
+
+def test_a_closed_pool_serves_no_more(kernel: CompiledKernel, plain_pool: Pool) -> None:
+    run = bound(kernel, plain_pool, 3)
+    assert is_right(run, 1)
+    workers = list(plain_pool._workers)
+    plain_pool.close()
+    assert not any(worker.is_alive() for worker in workers)
+    assert is_right(run, 2)
+    assert plain_pool._workers == []
+    plain_pool.close()
+
+
+def test_no_more_threads(
+    kernel: CompiledKernel, plain_pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = bound(kernel, plain_pool, 4)
+    real, started = threading.Thread.start, []
+
+    def start(thread: threading.Thread) -> None:
+        if thread.name == "loopwright":
+            if len(started) == 2:
+                raise RuntimeError("can't start new thread")
+            started.append(thread)
+        real(thread)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", start)
+        assert is_right(run, 1)
+        assert len(plain_pool._workers) == 2
+    assert is_right(run, 2)
+    assert len(plain_pool._workers) == 3
+
+
+@pytest.fixture(autouse=True)
+def _nothing_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(thread_pool, "_chosen", None)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+
+
+@pytest.mark.parametrize("count", [0, -1, 257, 1.5, "2", None])
+def test_refused_numbers_of_threads(count: object) -> None:
+    with pytest.raises(UsageError) as caught:
+        set_num_threads(count)  # type: ignore[arg-type]
+    assert str(caught.value) == (
+        f"the number of threads must be a whole number\nnote: found {count!r}\ntry: 1 to 256"
+    )
+
+
+def test_who_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The call of the program, then our variable, then OpenMP's, then the processors."""
+    assert num_threads() == len(os.sched_getaffinity(0))
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    assert num_threads() == 7
+    with options.override(num_threads=5):
+        assert num_threads() == 5
+        set_num_threads(3)
+        assert num_threads() == 3
+    with options.override(num_threads=4096):
+        assert num_threads() == 3
+
+
+@pytest.mark.parametrize(
+    ("value", "count"),
+    [("3", 3), (" 3 ", 3), ("4,2", 4), ("", 0), ("0", 0), ("-2", 0), ("many", 0), ("²", 0)],
+)
+def test_openmp_variable(value: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", value)
+    assert num_threads() == (count or len(os.sched_getaffinity(0)))

@@ -1,19 +1,35 @@
-"""What convert takes and gives: dtypes, widths of indices, wide sizes, formats of one's own."""
+"""What convert takes and gives: dtypes, far coordinates, formats of one's own, refusals."""
 
-import dataclasses
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from drawn import drawn, in_all
-from loopwright.diagnostics import DtypeError, UsageError
+import loopwright as lw
+from drawn import HUNTS, combined, drawn, in_all
+from loopwright import options
+from loopwright.diagnostics import DtypeError, RoomError, UsageError
 from loopwright.sparse.convert_tensor import convert, convert_tensor
+from loopwright.sparse.explain_conversion import explain
 from loopwright.sparse.format import Format, Padding, declare, index
 from loopwright.sparse.formats import find
 from loopwright.sparse.frozen import is_frozen
-from loopwright.sparse.tensor import SparseTensor, same, sparse_tensor
-from sparse.synthesis.pairs import assert_converts, scattered
+from loopwright.sparse.tensor import SparseTensor, from_dense, same, sparse_tensor
+from outside.campaigns.far_coordinates import (
+    FORMATS,
+    entries_of,
+    far_tensor,
+    room_of,
+    sum_of_repeated,
+)
+from sparse.synthesis.pairs import FORMATS_2D, assert_converts, scattered
 from sparse_builders import build, of_dense
 
 DTYPES = (
@@ -33,14 +49,6 @@ DTYPES = (
     "complex128",
 )
 WAYS = (("coo", "csc"), ("csr", "dia"), ("csc", "ell(row)"), ("dia", "csr"), ("mcoo2", "bcsr(2,2)"))
-
-
-def shuffled(array: Any, seed: int = 0) -> SparseTensor:
-    """The entries of an array as coordinates in no order."""
-    tensor = of_dense("coo", array)
-    order = np.random.default_rng(seed).permutation(len(tensor.values))
-    arrays = {name: a[order] for name, a in tensor.arrays.items()}
-    return sparse_tensor("coo", tensor.shape, arrays, tensor.values[order])
 
 
 @pytest.mark.drawn(6)
@@ -78,101 +86,10 @@ def test_bits_of_values_are_kept() -> None:
                 assert_converts(tensor, target, build(target, (4, 3), entries))
 
 
-def test_nan_leaves_padded_formats() -> None:
-    """Only what equals the fill is padding; NaN equals nothing."""
-    entries = [((0, 0), np.nan), ((1, 1), -1.0)]
-    for source in ("dia", "bcsr(2,2)"):
-        assert_converts(build(source, (2, 2), entries), "csr", build("csr", (2, 2), entries))
-
-
 def test_values_of_an_unknown_type_are_refused() -> None:
     tensor = sparse_tensor("coo", (2, 2), {"row": [0], "col": [1]}, np.array(["x"]))
     with pytest.raises(DtypeError, match="values of this type cannot be converted"):
         convert(tensor, "csr")
-
-
-# -- index arrays ---------------------------------------------------------------------------------
-
-
-@pytest.mark.drawn(2)
-@pytest.mark.parametrize(
-    ("number", "width"), list(enumerate(["int8", "uint8", "int16", "uint32", "int64", "uint64"]))
-)
-def test_any_width_of_indices_is_read(number: int, width: str) -> None:
-    array = scattered(12, (19, 21), 0.2)
-    ways = (("coo", "csr"), ("csr", "csc"), ("csc", "dia"), ("dcsr", "lil"))
-    for source, target in drawn(ways, 6, number):
-        tensor = of_dense(source, array)
-        arrays = {name: a.astype(width) for name, a in tensor.arrays.items()}
-        wide = sparse_tensor(source, tensor.shape, arrays, tensor.values)
-        assert_converts(wide, target, of_dense(target, array))
-
-
-def test_indices_are_as_narrow_as_they_may() -> None:
-    small = convert(shuffled(scattered(13, (18, 18), 0.3)), "csr")
-    assert {a.dtype for a in small.arrays.values()} == {np.dtype(np.int32)}
-    arrays = {"row": np.array([5, 1]), "col": np.array([0, 1 << 40])}
-    wide = convert(sparse_tensor("coo", (9, (1 << 40) + 1), arrays, [1.0, 2.0]), "dcsr")
-    assert {a.dtype for a in wide.arrays.values()} == {np.dtype(np.int64)}
-    assert wide.arrays["col"].tolist() == [1 << 40, 0]
-
-
-HUGE = 10**9
-
-
-@pytest.mark.drawn(3)
-@pytest.mark.parametrize("shape", [(HUGE, HUGE), (HUGE, 7), (7, HUGE)])
-def test_wide_dimensions(shape: tuple[int, int]) -> None:
-    """Work and memory follow the entries, not the sizes."""
-    rng = np.random.default_rng(3)
-    places = {(0, 0), (shape[0] - 1, shape[1] - 1)}
-    while len(places) < 40:
-        places.add((int(rng.integers(shape[0])), int(rng.integers(shape[1]))))
-    chosen = [sorted(places)[n] for n in rng.permutation(40)]
-    entries = [(at, float(n)) for n, at in enumerate(chosen)]
-    formats = ("coo", "scoo", "mcoo2", "dcsr", "csf", "alto", "hicoo(128)")
-    for source in ("coo", "mcoo2", "dcsr") if shape[0] == shape[1] else ("coo",):
-        tensor = built_wide(source, shape, entries)
-        for target in drawn(formats, 2 if in_all() else 4, formats.index(source) + 1):
-            if source != target:
-                assert_converts(tensor, target, built_wide(target, shape, entries))
-
-
-def built_wide(format: str, shape: tuple[int, int], entries: list[Any]) -> SparseTensor:
-    """A tensor built by hand; dcsr by way of csf, since it must not count empty rows."""
-    if format != "dcsr":
-        return build(format, shape, entries)
-    tree = build("csf", shape, entries)
-    arrays = {
-        "rowidx": tree.arrays["idx0"],
-        "rptr": tree.arrays["ptr0"],
-        "col": tree.arrays["idx1"],
-    }
-    return sparse_tensor("dcsr", shape, arrays, tree.values)
-
-
-def test_wide_dimensions_of_three() -> None:
-    rng = np.random.default_rng(4)
-    shape = (HUGE // 1000, 3, HUGE // 1000)
-    places = {tuple(int(rng.integers(size)) for size in shape) for _ in range(30)}
-    entries = [(at, float(n)) for n, at in enumerate(sorted(places, key=lambda at: at[::-1]))]
-    for target in ("mcoo3", "csf", "alto") if in_all() else ("csf",):
-        assert_converts(build("coo", shape, entries), target, build(target, shape, entries))
-
-
-def test_orders_of_many_bits() -> None:
-    """Two coordinates of 40 bits do not fit into one number: a curve through them is refused."""
-    shape = (1 << 40, 1 << 40)
-    arrays = {"row": np.array([1 << 39, 3]), "col": np.array([5, 1 << 39])}
-    tensor = sparse_tensor("coo", shape, arrays, [1.0, 2.0])
-    for target in ("mcoo2", "alto"):
-        with pytest.raises(UsageError, match="bits"):
-            convert(tensor, target)
-    for target in ("scoo", "dcsr"):
-        back = convert(convert(tensor, target), "scoo")
-        assert back.arrays["row"].tolist() == [3, 1 << 39]
-        assert back.arrays["col"].tolist() == [1 << 39, 5]
-        assert back.values.tolist() == [2.0, 1.0]
 
 
 # -- many entries ---------------------------------------------------------------------------------
@@ -209,53 +126,10 @@ def test_many_entries_in_any_order(count: int) -> None:
 # -- arrays that are shared -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("source", "target", "shared"),
-    [
-        ("scoo", "csr", {"col": "col"}),
-        ("coo", "csr", {"col": "col"}),  # its entries turn out to be sorted
-        ("scoo", "csf", {"idx1": "col"}),
-        ("mcoo2", "coo", {"row": "row", "col": "col"}),
-    ],
-)
-def test_what_stays_in_place_is_shared(source: str, target: str, shared: dict[str, str]) -> None:
-    tensor = of_dense(source, scattered(14, (20, 20), 0.3))
-    result = convert(tensor, target, copy=False)
-    found = {
-        name: next((old for old, b in tensor.arrays.items() if np.shares_memory(array, b)), "")
-        for name, array in result.arrays.items()
-    }
-    assert np.shares_memory(result.values, tensor.values)
-    assert {name: old for name, old in found.items() if old} == shared
-
-
-def test_read_only_sources_are_read() -> None:
-    tensor = of_dense("csr", scattered(15, (20, 18), 0.3))
-    for array in (*tensor.arrays.values(), tensor.values):
-        array.flags.writeable = False
-    for target in ("csc", "dia", "coo", "dcsr"):
-        assert np.array_equal(convert(tensor, target).to_dense(), tensor.to_dense())
-
-
-def test_sources_with_gaps_are_read() -> None:
-    """Views that step over elements are copied before code runs on them."""
-    tensor = of_dense("coo", scattered(16, (20, 18), 0.3))
-    arrays = {name: np.repeat(a, 2)[::2] for name, a in tensor.arrays.items()}
-    spread = sparse_tensor("coo", tensor.shape, arrays, np.repeat(tensor.values, 3)[::3])
-    assert same(convert(spread, "csc"), of_dense("csc", tensor.to_dense()))
-
-
 def test_the_same_format_is_the_same_tensor_when_asked() -> None:
     tensor = of_dense("csr", np.eye(3))
     assert convert(tensor, "csr", copy=False) is tensor
     assert same(convert(tensor, "csr"), tensor)
-
-
-def test_dense_arrays_are_taken() -> None:
-    array = scattered(17, (20, 25), 0.2)
-    assert same(convert(array, "csc"), of_dense("csc", array))
-    with pytest.raises(UsageError, match="expected a sparse tensor"):
-        convert([[1, 2]], "csr")
 
 
 # -- formats of one's own -------------------------------------------------------------------------
@@ -309,28 +183,6 @@ def test_own_formats_both_ways(own: Any, other: str) -> None:
     assert_converts(own(array), other, of_dense(other, array))
 
 
-def test_own_formats_to_each_other() -> None:
-    array = scattered(19, (17, 20), 0.15)
-    assert_converts(one_based(array), ANTIDIAGONALS, antidiagonals(array))
-    assert_converts(antidiagonals(array), ONE_BASED, one_based(array))
-
-
-def test_a_format_is_found_by_what_it_is() -> None:
-    """A renamed format is another one with the same code."""
-    named: Format = dataclasses.replace(find("csr"), name="mine")
-    array = scattered(20, (20, 20), 0.2)
-    result = convert(of_dense("csc", array), named)
-    assert result.format is named
-    assert np.array_equal(result.to_dense(), array)
-
-
-def test_ranks_must_fit() -> None:
-    with pytest.raises(UsageError, match="holds tensors of 2 dimensions, not 3"):
-        convert(of_dense("coo", np.ones((2, 2, 2))), "csr")
-    with pytest.raises(UsageError, match="unknown format 'nonsense'"):
-        convert(np.eye(2), "nonsense")
-
-
 def test_results_stay_when_memory_is_used_again() -> None:
     """Arrays on the way lie in memory that the next conversion uses; results never do."""
     rng = np.random.default_rng(3)
@@ -362,3 +214,209 @@ def test_a_result_shares_nothing_that_can_be_written(target: str) -> None:
             is_apart = not any(np.may_share_memory(array, other) for other in theirs)
             assert is_apart or is_frozen(array)
             assert is_apart or source is rows
+
+
+TESTS = Path(__file__).parent.parent
+COO = {"row": [0, 1, 1], "col": [1, 0, 2]}
+CSR = {"rowptr": [0, 1, 3], "col": [1, 0, 2]}
+VALUES = [1.0, 2.0, 3.0]
+
+
+def given(format: str, arrays: dict[str, Any], values: Any = VALUES, shape: Any = (2, 3)) -> Any:
+    return sparse_tensor(format, shape, arrays, values)
+
+
+@pytest.mark.parametrize(
+    ("format", "arrays", "told"),
+    [
+        ("scoo", COO | {"row": [1, 0, 1]}, "scoo: the entries are not in the order of i, j"),
+        ("csr", CSR | {"col": [1, 2, 0]}, "csr: an invariant is violated: forall x,k"),
+        ("csr", CSR | {"col": [1, 2, 2]}, "csr: an invariant is violated: forall x,k"),
+        ("mcoo2", COO | {"row": [1, 0, 1]}, "mcoo2: an invariant is violated"),
+        ("alto", {"alto": [4, 2, 1]}, "alto: alto is not strictly increasing"),
+    ],
+)
+def test_what_is_not_sorted_is_refused(format: str, arrays: dict[str, Any], told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        convert(given(format, arrays), "csc")
+
+
+DANGEROUS = """
+    import sys
+    import numpy as np
+    from loopwright.diagnostics import BoundsError, LoopwrightError
+    from loopwright.sparse.convert_tensor import convert
+    from loopwright.sparse.tensor import sparse_tensor
+    from sparse_builders import of_dense
+
+    rng = np.random.default_rng(0)
+    dense = np.where(rng.random((20, 19)) < 0.3, rng.random((20, 19)), 0)
+    for source, *targets in [line.split() for line in sys.argv[1:]]:
+        good = of_dense(source, dense)
+        outcomes = dict.fromkeys(("refused", "converted"), 0)
+        for turn in range(TURNS):
+            arrays = {name: array.copy() for name, array in good.arrays.items()}
+            name = list(arrays)[turn % len(arrays)]
+            flat = arrays[name].reshape(-1)
+            info = np.iinfo(flat.dtype)
+            far = (info.max, info.min, 19, 20, 25, 31, 32, -1, -2, 1, 0)
+            flat[rng.integers(len(flat))] = np.array(far[turn % len(far)]).astype(flat.dtype)
+            bad = sparse_tensor(source, good.shape, arrays, good.values, symbols=good.symbols)
+            for target in targets:
+                try:
+                    convert(bad, target)
+                    outcomes["converted"] += 1
+                except BoundsError as error:
+                    raise SystemExit(f"{source} -> {target}, {name}: {error}")
+                except LoopwrightError as error:
+                    outcomes["refused"] += 1
+                    assert name in str(error) or "(" in str(error), error
+        print(source, outcomes)
+        assert outcomes["refused"]
+"""
+TURNS = "60" if HUNTS else "33"  # each of the numbers in each of up to three arrays
+SOURCES = tuple(f for f in FORMATS_2D if f != "csf")
+
+
+def spoilt_in_a_child(first: int, **environ: str) -> None:
+    targets = ("csc", "dia", "mcoo2")
+    sources = enumerate(drawn(SOURCES, 2 if in_all() else 4, first))
+    lines = [" ".join((source, *drawn(targets, 2, number))) for number, source in sources]
+    paths = filter(None, (str(TESTS), os.environ.get("PYTHONPATH", "")))
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(DANGEROUS).replace("TURNS", TURNS), *lines],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)} | environ,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_no_access_leaves_its_array() -> None:
+    """What the fast look lets pass may be out of order, but never out of bounds."""
+    spoilt_in_a_child(1, **{options.variable("boundscheck"): "1"})
+
+
+def test_what_is_no_format_thread_or_tensor() -> None:
+    for wrong in (None, 3, ["csr"]):
+        with pytest.raises(UsageError, match="a format is a name or a Format"):
+            convert(np.eye(2), wrong)  # type: ignore[arg-type]
+    for threads in (0, -1, 2.5, "2"):
+        with pytest.raises(UsageError, match="threads must be a whole number"):
+            convert(np.eye(2), "csr", threads=threads)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="a masked array does not say"):
+        convert(np.ma.masked_array(np.eye(2), np.eye(2)), "csr")
+
+
+@pytest.mark.parametrize(
+    ("format", "told"),
+    [
+        ("dia", f"745058.1 GiB for {10**14} x float64 of 'values'"),
+        ("csr", f"745058.1 GiB for {10**14 + 1} x int64 of 'rowptr'"),
+        ("bcsr(10000000,10000000)", f"745058.1 GiB for {10**14} x float64 of 'values'"),
+    ],
+)
+def test_what_does_not_fit_into_memory(format: str, told: str) -> None:
+    wide = given("coo", {"row": [0], "col": [0]}, [1.0], (10**14, 10**14))
+    with pytest.raises(RoomError) as caught:
+        convert(wide, format)
+    assert caught.value.message == f"the tensor does not fit into memory as {format}"
+    assert caught.value.found == told
+    assert "recommend" in caught.value.hint
+    assert isinstance(caught.value, UsageError)
+
+
+MOST = 1 << 16  # elements of an array: formats that need more are left to the campaign
+SIZES = [(1 << b) + more for b in (20, 21, 31, 32) for more in (-1, 0, 1)] + [(1 << 20) + 100]
+
+
+def pairs() -> list[tuple[tuple[int, int], str, str]]:
+    """Shapes and formats, without those that need an element for each of so many coordinates."""
+    sources = ["coo", "csf", "dia", "csr", "csc"]
+    shapes = [shape for n in SIZES for shape in ((3, n), (n, 3), (n, n))]
+    rooms = {(name, shape): room_of(find(name, 2), shape) for name in FORMATS for shape in shapes}
+    return [
+        (shape, source, target)
+        for shape, source, target in combined(shapes, sources, FORMATS, one_in=17)
+        if max(rooms[source, shape], rooms[target, shape]) <= MOST
+    ]
+
+
+@pytest.mark.drawn(30)
+@pytest.mark.parametrize(("shape", "source", "target"), pairs())
+def test_pairs(shape: tuple[int, int], source: str, target: str) -> None:
+    assert_far(far_tensor(shape), source, target)
+
+
+def assert_far(given: SparseTensor, source: str, target: str) -> None:
+    try:
+        made = lw.sparse.convert(lw.sparse.convert(given, source), target)
+    except UsageError as error:
+        assert "takes more than 62 bits" in str(error)  # noqa: PT017, keys along curves
+        return
+    made.check()
+    assert entries_of(made) == sum_of_repeated(given)
+
+
+def test_every_step_from_csr_to_csc_is_told() -> None:
+    text = str(explain("csr", "csc"))
+    for part in (
+        "from csr: {[ii,k,jj] -> [i,j]",
+        "to csc: {[jj,k,ii] -> [i,j]",
+        "to_k numbers (j, i)",
+        "to_row: to_row(to_k) = i, for every entry",
+        "to_colptr: to_k runs from to_colptr(x) to to_colptr(x+1) under parent x",
+        "to_NNZ: how many numbers to_k has",
+        "to_k is taken from a cursor of its parent",
+        "order: (j, i) from (i, j): by j",
+        "make to_colptr[NC+1] of int32, all 0",
+        "for (long from_ii = 0; from_ii < NR; from_ii++)",
+    ):
+        assert part in text, part
+
+
+def test_what_is_shared_is_told() -> None:
+    whole = np.eye(4)
+    found = explain(from_dense(whole), "csr")
+    assert found.shared == ("col", "values")
+    assert "shared with the source: col, values" in str(found)
+    assert "nothing is sorted" in str(found)
+    assert explain("csr", "csc").shared == ()
+
+
+def mysterious() -> Format:
+    """COO with an array of which nothing says what stands in it."""
+    return declare(
+        "mysterious",
+        "{[n,ii,jj] -> [i,j] : 0<=n<NNZ && ii=row(n) && jj=col(n) && i=ii && j=jj && 0<=n+salt(n)}",
+        "{[n,ii,jj] -> [n]}",
+        index("row", "{[x] : 0<=x<NNZ}", "{[y] : 0<=y<NR}"),
+        index("col", "{[x] : 0<=x<NNZ}", "{[y] : 0<=y<NC}"),
+        index("salt", "{[x] : 0<=x<NNZ}", "{[y] : 0<=y<9}"),
+        places="NNZ",
+        order=("i", "j"),
+        is_unique=False,
+        invariants=("forall n: 0<=n<NNZ-1 => salt(n)+row(n)<=salt(n+1)+row(n+1)",),
+    )
+
+
+def test_a_failed_synthesis_names_the_array_and_what_is_said_of_it() -> None:
+    found = explain("csr", mysterious())
+    assert found.conversion is None
+    assert found.failure is not None
+    text = str(found)
+    assert repr(found) == text
+    assert "no conversion was found:" in text
+    assert "salt' does not follow from the entries" in text
+    assert "salt(n)+row(n)<=salt(n+1)+row(n+1)" in text
+    with pytest.raises(UsageError, match="salt"):
+        convert(np.eye(3), mysterious())
+
+
+def test_a_tensor_is_explained_as_what_it_is() -> None:
+    sparse = pytest.importorskip("scipy.sparse")
+    shuffled = sparse.coo_array(([1.0, 2.0], ([1, 0], [0, 1])), shape=(2, 2))
+    assert "order: any" in str(explain(shuffled, "csr"))
+    ordered = sparse.coo_array(([1.0, 2.0], ([0, 1], [1, 0])), shape=(2, 2))
+    assert "values" in explain(ordered, "csr").shared

@@ -11,7 +11,6 @@ from loopwright.diagnostics import UsageError
 from loopwright.sparse.enumerate_sets import (
     IndexEnvironment,
     enumerate_points,
-    solvable_order,
     values_of,
 )
 from loopwright.sparse.uf import Conj, evaluate, holds, parse_linear, parse_set
@@ -93,12 +92,3 @@ def test_refusals(text: str, told: str) -> None:
     with pytest.raises(UsageError) as caught:
         enumerate_points(found.conjs[0], found.variables, env)
     assert told in str(caught.value)
-
-
-def test_an_order_that_can_be_found() -> None:
-    """The order wanted where that will do; else what is given comes before what it gives."""
-    (conj,) = parse_set("{[i,j,d] : 0<=i<3 && 0<=d<2 && j=i+off(d)}").conjs
-    assert solvable_order(conj, ("i", "d", "j")) == ("i", "d", "j")
-    assert solvable_order(conj, ("i", "j", "d")) == ("i", "d", "j")
-    env = IndexEnvironment({}, {"off": np.array([0, 5])})
-    assert enumerate_points(conj, ("i", "d", "j"), env)["j"].tolist() == [0, 5, 1, 6, 2, 7]

@@ -1,7 +1,5 @@
-"""MatrixMarket files: every header, what is read again, and what is refused with its line."""
+"""Texts of matrices and tensors: what is read again, and what is refused with its line."""
 
-import gzip
-import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ from hypothesis import strategies as st
 
 from drawn import some
 from loopwright.diagnostics import DtypeError, SourceError, UsageError
+from loopwright.sparse import frostt
 from loopwright.sparse import matrix_market as mm
 from loopwright.sparse.matrix_market import iterate_triplets
 from loopwright.sparse.tensor import same
@@ -155,15 +154,6 @@ def test_lying_count_takes_no_memory(tmp_path: Path) -> None:
         mm.read(path)
 
 
-def test_indices_beyond_32_bits(tmp_path: Path) -> None:
-    big = 1 << 40
-    path = written(tmp_path / "a.mtx", HEAD + f"{big} 2 1\n{big} 1 1\n")
-    found = mm.read(path)
-    assert found.arrays["row"].dtype == np.int64
-    assert found.arrays["row"].tolist() == [big - 1]
-    assert mm.read_header(path).rows == big
-
-
 def test_dtype(tmp_path: Path) -> None:
     path = written(tmp_path / "a.mtx", HEAD + "1 2 2\n1 1 2\n1 2 0.5\n")
     assert mm.read(path, dtype=np.float32).dtype == np.float32
@@ -205,14 +195,6 @@ def test_written_is_read_again(
     assert np.allclose(expected, tensor.to_dense(), rtol=1e-12)
 
 
-@pytest.mark.parametrize("format", ["csr", "dia", "csc", "bcsr(2,2)"])
-def test_any_format_is_written(tmp_path: Path, format: str) -> None:
-    array = np.array([[1, 0, 2], [0, 0, 3], [4, 5, 0]])
-    path = tmp_path / "a.mtx"
-    mm.write(path, of_dense(format, array))
-    assert mm.read(path).to_dense().tolist() == array.tolist()
-
-
 @pytest.mark.parametrize("symmetry", ["symmetric", "skew-symmetric", "hermitian"])
 def test_symmetry_is_written(tmp_path: Path, symmetry: str) -> None:
     square = np.random.default_rng(0).integers(-4, 5, (6, 6)).astype(np.complex128)
@@ -226,24 +208,6 @@ def test_symmetry_is_written(tmp_path: Path, symmetry: str) -> None:
     with pytest.raises(UsageError, match=f"the matrix is not {symmetry}"):
         mm.write(path, of_dense("csr", square), symmetry=symmetry)
     assert mm.read(path).to_dense().tolist() == whole.tolist()
-
-
-def test_other_writings(tmp_path: Path) -> None:
-    path = tmp_path / "a.mtx"
-    array = np.array([[1.0, 0.25], [3.0, 4.0], [5.0, 6.0]])
-    mm.write(path, array)
-    assert mm.read_header(path).layout == "array"
-    assert mm.read(path).to_dense().tolist() == array.tolist()
-    ones = of_dense("coo", np.eye(3, dtype=np.bool_))
-    mm.write(path, ones, pattern=True)
-    assert mm.read_header(path).field == "pattern"
-    assert mm.read(path).to_dense().tolist() == np.eye(3).tolist()
-    nan = build("coo", (1, 1), [((0, 0), np.nan)])
-    mm.write(path, nan, finite=False)
-    assert np.isnan(mm.read(path, finite=False).values).all()
-    told: list[tuple[int, int]] = []
-    mm.write(path, ones, progress=lambda done, total: told.append((done, total)))
-    assert told == [(3, 3)]
 
 
 def test_what_cannot_be_written(tmp_path: Path) -> None:
@@ -266,31 +230,98 @@ def test_what_cannot_be_written(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_real_files(matrices: Path) -> None:
-    for name in ("west0479", "wiki-Vote", "pyamg_bar", "bcsstk13", "4elt"):
-        path = matrices / f"{name}.mtx.gz"
-        found = mm.read(path)
-        expected = scipy.sparse.csr_array(scipy.io.mmread(path, spmatrix=False))
-        ours = scipy.sparse.coo_array(
-            (found.values, (found.arrays["row"], found.arrays["col"])), shape=found.shape
-        )
-        assert (ours.tocsr() != expected).nnz == 0
+def test_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.tns"
+    path.write_text("# a comment\n\n1 2 3 1.5\n2 1 1 -1 # tail\n", encoding="utf-8")
+    found = frostt.read(path).check()
+    assert found.shape == (2, 2, 3)
+    assert found.to_dense()[0, 1, 2] == 1.5
+    assert found.to_dense()[1, 0, 0] == -1
+    assert frostt.read(path, shape=(4, 5, 6), dtype=np.float32).shape == (4, 5, 6)
+    assert frostt.read(path, base=0).shape == (3, 3, 4)
 
 
-def test_packed_by_magic_not_by_name(tmp_path: Path) -> None:
-    path = tmp_path / "a.mtx"
-    path.write_bytes(gzip.compress((HEAD + "1 1 1\n1 1 2\n").encode()))
-    assert mm.read(path).values.tolist() == [2.0]
+@pytest.mark.parametrize("rank", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("name", ["a.tns", "a.tns.gz"])
+def test_written_tensors_are_read_again(tmp_path: Path, rank: int, name: str) -> None:
+    random = np.random.default_rng(rank)
+    array = random.standard_normal((3,) * rank) * (random.random((3,) * rank) < 0.5)
+    array[(2,) * rank] = 1
+    tensor = of_dense("coo", array)
+    frostt.write(tmp_path / name, tensor, comments=("x",))
+    assert same(frostt.read(tmp_path / name, block=64), tensor)
 
 
-def test_streaming_takes_bounded_memory(tmp_path: Path) -> None:
-    count = 100_000
-    body = "".join(f"{n + 1} {n + 1} {n}.5\n" for n in range(count))
-    path = written(tmp_path / "a.mtx", HEAD + f"{count} {count} {count}\n" + body)
-    tracemalloc.start()
-    try:
-        assert sum(len(part.values) for part in iterate_triplets(path, block=1 << 14)) == count
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert peak < len(body) / 2
+@pytest.mark.parametrize(
+    ("text", "options", "told"),
+    [
+        ("", {}, "a.tns:1:1: error: the file has no entries [LW162]"),
+        ("# c\n5\n", {}, "a.tns:2:1: error: an entry has 1 to 8 indices and a value [LW162]"),
+        ("1 1 1\n1 1\n", {}, "a.tns:2:1: error: the line has 2 numbers, each needs 3 [LW161]"),
+        ("1 0 1\n", {}, "a.tns:1:3: error: index 0 of dimension 1 is outside 1 upwards"),
+        (
+            "1 3 1\n",
+            {"shape": (2, 2)},
+            "a.tns:1:3: error: index 3 of dimension 1 is outside 1 to 2",
+        ),
+        ("1 x 1\n", {}, "a.tns:1:3: error: expected a whole number"),
+        ("1 1 nan\n", {}, "a.tns:1:5: error: the value is not finite"),
+    ],
+)
+def test_faulty_file_of_a_tensor_is_refused(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    text: str,
+    options: dict[str, Any],
+    told: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.tns").write_text(text, encoding="utf-8")
+    with pytest.raises(SourceError) as caught:
+        frostt.read("a.tns", **options)
+    assert str(caught.value).startswith(told)
+
+
+def test_refusals(tmp_path: Path) -> None:
+    path = tmp_path / "a.tns"
+    path.write_text("1 1 1\n", encoding="utf-8")
+    with pytest.raises(UsageError, match="the file has 2 indices an entry"):
+        frostt.read(path, shape=(1, 1, 1))
+    with pytest.raises(UsageError, match=r"\.tns files hold real numbers"):
+        frostt.write(path, of_dense("coo", np.eye(2) * 1j))
+    with pytest.raises(UsageError, match=r"the value at \(0, 0\) is nan"):
+        frostt.write(path, build("coo", (1, 1), [((0, 0), np.nan)]))
+    assert path.read_text(encoding="utf-8") == "1 1 1\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("# c\n# shape 2 2\n3 1 1\n", ":3:1: error: index 3 of dimension 0 is outside 1 to 2"),
+        (
+            "# shape 2 2\n1 1 1 1\n",
+            ":1:1: error: this shape has 2 sizes, but the file has 3 indices",
+        ),
+        ("# shape 2 2\n0 1 1\n", ":2:1: error: index 0 of dimension 0"),
+    ],
+    ids=["outside", "dimensions", "base"],
+)
+def test_a_shape_that_does_not_hold(tmp_path: Path, text: str, told: str) -> None:
+    path = tmp_path / "a.tns"
+    path.write_text(text, encoding="utf-8")
+    hint = {"outside": "line 2", "this shape": "remove the line", "index 0": "base=0"}
+    with pytest.raises(SourceError) as caught:
+        frostt.read(path)
+    assert told in str(caught.value)
+    assert next(hint[word] for word in reversed(hint) if word in told) in str(caught.value)
+
+
+def test_whole_numbers_are_not_rounded(tmp_path: Path) -> None:
+    path = tmp_path / "a.tns"
+    frostt.write(path, of_dense("csr", np.array([[-(1 << 53), 0], [0, 1 << 53]])))
+    assert frostt.read(path).values.tolist() == [-(2.0**53), 2.0**53]
+    for dtype, value in ((np.int64, -(1 << 53) - 1), (np.uint64, (1 << 64) - 1)):
+        wrong = of_dense("csr", np.array([[1, 0], [0, value]], dtype))
+        with pytest.raises(UsageError, match=rf"a.tns: the value at \(1, 1\) is {value}, which"):
+            frostt.write(path, wrong)
+    assert frostt.read(path).values.tolist() == [-(2.0**53), 2.0**53]

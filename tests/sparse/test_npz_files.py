@@ -1,9 +1,12 @@
-"""Tensors in .npz files, and files chosen by their endings."""
+"""Files of tensors: saved, found by their endings, whole or not at all."""
 
+import errno
+import gzip
 import json
 import os
 import stat
 import zipfile
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -12,12 +15,14 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
+from hypothesis import given
+from hypothesis import strategies as st
 
 from loopwright.diagnostics import UsageError
+from loopwright.sparse import files
+from loopwright.sparse.files import line_blocks, replacing
 from loopwright.sparse.tensor import same, sparse_tensor
 from loopwright.sparse.tensor_files import (
-    ENDINGS,
-    check_ending,
     load,
     read_tensor,
     save,
@@ -38,22 +43,6 @@ def test_saved_is_loaded_again(tmp_path: Path, format: str) -> None:
     save(path, tensor)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_format_of_ones_own_must_be_passed(tmp_path: Path) -> None:
-    path = tmp_path / "a.npz"
-    tensor = of_dense("csr", ARRAY)
-    own = replace(tensor, format=replace(tensor.format, name="mine"))
-    save(path, own)
-    with pytest.raises(
-        UsageError, match=r"a.npz: unknown format 'mine' in .*\n.*format="
-    ) as caught:
-        load(path)
-    assert "read_tensor" in caught.value.hint
-    assert same(read_tensor(path, format=own.format), own)
-    assert same(load(path, own.format), own)
-    with pytest.raises(UsageError, match="the format mine has changed since the file was written"):
-        load(path, tensor.format)
 
 
 def test_indices_in_a_file_are_not_believed(tmp_path: Path) -> None:
@@ -124,52 +113,6 @@ def test_lying_notes(tmp_path: Path, part: str, value: Any) -> None:
         load(path)
 
 
-def test_an_array_of_numpy_is_no_archive(tmp_path: Path) -> None:
-    path = tmp_path / "a.npz"
-    with path.open("wb") as file:
-        np.save(file, ARRAY)
-    with pytest.raises(UsageError, match=r"a.npz: not a sound .npz file"):
-        load(path)
-
-
-@pytest.mark.parametrize("ending", [".mtx", ".tns", ".npz"])
-def test_whatever_can_be_converted_can_be_written(tmp_path: Path, ending: str) -> None:
-    path = tmp_path / f"a{ending}"
-    for given in (ARRAY, scipy.sparse.lil_array(ARRAY), of_dense("dia", ARRAY)):
-        write_tensor(path, given)
-        found = read_tensor(path)
-        assert found.to_dense().tolist() == ARRAY.tolist()
-
-
-@pytest.mark.parametrize("format", ["dia", "bcsr(2,2)"])
-@pytest.mark.parametrize("ending", [".mtx", ".tns"])
-def test_padding_is_not_written(tmp_path: Path, ending: str, format: str) -> None:
-    path = tmp_path / f"a{ending}"
-    write_tensor(path, of_dense(format, ARRAY))
-    assert read_tensor(path).nnz == np.count_nonzero(ARRAY)
-
-
-@pytest.mark.parametrize("ending", sorted(ENDINGS))
-def test_endings(tmp_path: Path, ending: str) -> None:
-    path = tmp_path / f"A{ending.upper()}" if ending == ".mtx" else tmp_path / f"a{ending}"
-    assert check_ending(path) == ending
-    told: list[Any] = []
-    tensor = of_dense("csr", ARRAY.astype(np.float64))
-    write_tensor(path, tensor, progress=lambda *done: told.append(done))
-    found = read_tensor(path, progress=lambda *done: told.append(done))
-    assert found.to_dense().tolist() == ARRAY.tolist()
-    assert (found.format.name == "csr") == ENDINGS[ending][2]
-
-
-def test_options_of_other_files_are_refused(tmp_path: Path) -> None:
-    for name, option in (("a.mtx", {"base": 0}), ("a.npz", {"shape": (3,)})):
-        write_tensor(tmp_path / name, ARRAY)
-        with pytest.raises(UsageError, match=r"says nothing about .*\n.*it is for \*\.tns"):
-            read_tensor(tmp_path / name, **option)
-    with pytest.raises(UsageError, match=r"'format' says nothing about \.mtx files"):
-        read_tensor(tmp_path / "a.mtx", format="csr")
-
-
 @pytest.mark.parametrize("ending", ["mtx", "mtx.gz", "tns", "tns.gz", "npz"])
 def test_pipes_are_read_and_written(tmp_path: Path, ending: str) -> None:
     plain, pipe, copy = (tmp_path / f"{name}.{ending}" for name in ("plain", "pipe", "copy"))
@@ -189,15 +132,133 @@ def test_pipes_are_read_and_written(tmp_path: Path, ending: str) -> None:
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 
 
-def test_a_scipy_file_from_a_pipe(tmp_path: Path) -> None:
-    scipy.sparse.save_npz(tmp_path / "a.npz", scipy.sparse.csr_array(ARRAY))
-    os.mkfifo(tmp_path / "pipe")
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit((tmp_path / "pipe").write_bytes, (tmp_path / "a.npz").read_bytes())
-        found = read_tensor(tmp_path / "pipe", kind="npz")
-    assert found.to_dense().tolist() == ARRAY.tolist()
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("files")
 
 
-def test_unknown_ending() -> None:
-    with pytest.raises(UsageError, match=r"a.txt: the ending does not say what the file holds"):
-        read_tensor("a.txt")
+@given(st.lists(st.binary(max_size=12)), st.integers(1, 30), st.booleans())
+def test_blocks_are_whole_lines(
+    folder: Path, lines: list[bytes], block: int, is_packed: bool
+) -> None:
+    text = b"\n".join(line.replace(b"\n", b".") for line in lines)
+    path = folder / "a.txt"
+    path.write_bytes(gzip.compress(text) if is_packed or text[:2] == b"\x1f\x8b" else text)
+    found = list(line_blocks(path, block=block))
+    assert b"".join(found) == text
+    assert all(part.endswith(b"\n") for part in found[:-1])
+
+
+def test_faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError, match=r"absent.mtx: cannot be read: No such file"):
+        list(line_blocks(tmp_path / "absent.mtx"))
+    packed = gzip.compress(b"1 2 3\n" * 1000)
+    path = tmp_path / "cut.gz"
+    path.write_bytes(packed[:-20])
+    with pytest.raises(UsageError, match=r"cut.gz: the packed file is damaged or was cut off"):
+        list(line_blocks(path))
+    path.write_bytes(packed[:15] + b"?" * 10 + packed[25:])
+    with pytest.raises(UsageError, match="damaged"):
+        list(line_blocks(path))
+    monkeypatch.setattr(files, "_LONGEST_LINE", 100)
+    path.write_bytes(b"1" * 1000)
+    with pytest.raises(UsageError, match="a line is longer than 100 bytes"):
+        list(line_blocks(path, block=10))
+
+
+def interrupted() -> Iterator[bytes]:
+    yield b"half"
+    raise ZeroDivisionError
+
+
+@pytest.mark.parametrize("name", ["a.mtx", "a.mtx.gz"])
+def test_file_appears_whole(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    with replacing(path) as file:
+        file.write(b"first\n")
+        assert not path.exists()
+    assert b"".join(line_blocks(path)) == b"first\n"
+    before = path.read_bytes()
+    with pytest.raises(ZeroDivisionError), replacing(path) as file:
+        file.writelines(interrupted())
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+    with replacing(path) as file:
+        file.write(b"first\n")
+    assert path.read_bytes() == before
+
+
+def test_permissions_are_those_of_the_file_before(tmp_path: Path) -> None:
+    path = tmp_path / "a.mtx"
+    path.touch(0o600)
+    path.chmod(0o640)
+    with replacing(path) as file:
+        file.write(b"new\n")
+        (waiting,) = set(tmp_path.iterdir()) - {path}
+        assert stat.S_IMODE(waiting.stat().st_mode) == 0o640
+    assert (stat.S_IMODE(path.stat().st_mode), path.read_bytes()) == (0o640, b"new\n")
+    before = os.umask(0o027)
+    try:
+        with replacing(tmp_path / "b.mtx"):
+            pass
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "b.mtx").stat().st_mode) == 0o640
+
+
+@pytest.mark.parametrize("is_there", [True, False], ids=["file", "no file yet"])
+def test_links_stay(tmp_path: Path, is_there: bool) -> None:
+    target = tmp_path / "there" / "data"
+    target.parent.mkdir()
+    if is_there:
+        target.write_bytes(b"old")
+    link = tmp_path / "a.mtx.gz"
+    link.symlink_to(Path("there") / "data")
+    with replacing(link) as file:
+        file.write(b"new\n")
+        assert sorted(tmp_path.iterdir()) == [link, target.parent]
+    assert link.is_symlink()
+    assert gzip.decompress(target.read_bytes()) == b"new\n"
+    assert list(target.parent.iterdir()) == [target]
+
+
+def test_what_cannot_be_replaced(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be written: Is a directory"), replacing(tmp_path):
+        pass
+    with (
+        pytest.raises(UsageError, match=r"a.mtx: cannot be written: No space left"),
+        replacing(tmp_path / "a.mtx"),
+    ):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_writers_do_not_meet(tmp_path: Path) -> None:
+    path = tmp_path / "a.mtx"
+    texts = [bytes([65 + n]) * 100_000 for n in range(8)]
+
+    def write(text: bytes) -> None:
+        with replacing(path) as file:
+            for first in range(0, len(text), 1000):
+                file.write(text[first : first + 1000])
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, texts))
+    assert path.read_bytes() in texts
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_format_of_ones_own_must_be_passed(tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    tensor = of_dense("csr", ARRAY)
+    own = replace(tensor, format=replace(tensor.format, name="mine"))
+    save(path, own)
+    with pytest.raises(
+        UsageError, match=r"a.npz: unknown format 'mine' in .*\n.*format="
+    ) as caught:
+        load(path)
+    assert "read_tensor" in caught.value.hint
+    assert same(read_tensor(path, format=own.format), own)
+    assert same(load(path, own.format), own)
+    with pytest.raises(UsageError, match="the format mine has changed since the file was written"):
+        load(path, tensor.format)

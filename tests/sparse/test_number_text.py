@@ -1,4 +1,6 @@
-"""Lines of numbers: exact values, and faults that point at the right number."""
+"""Numbers as text: exact values, the words of repr, faults that point at the right number."""
+
+from typing import Any
 
 import numpy as np
 import pytest
@@ -6,7 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loopwright.diagnostics import SourceError
-from loopwright.sparse.number_text import NumberBlock, NumberKind, parse_block
+from loopwright.sparse.entry_lines import lines_of
+from loopwright.sparse.number_text import (
+    MARGIN,
+    NumberBlock,
+    NumberKind,
+    nearest,
+    parse_block,
+    whole_numbers,
+    words_of,
+)
 
 INTEGER, REAL = NumberKind.INTEGER, NumberKind.REAL
 
@@ -47,11 +58,6 @@ def test_spellings() -> None:
     block = parsed(text, INTEGER, REAL)
     assert block.columns[0].tolist() == [1, -2, 7, 3, 4]
     assert block.columns[1].tolist() == [1000.0, -0.0015, 0.5, 5.0, 1e-5]
-
-
-def test_no_lines() -> None:
-    for text in ("", "\n \n", "% only\n% comments"):
-        assert [len(c) for c in parsed(text, INTEGER, REAL).columns] == [0, 0]
 
 
 @pytest.mark.parametrize(
@@ -100,21 +106,75 @@ def test_whole_message() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "hint"),
-    [
-        ("1 2\n1\n", "a line that is too short"),
-        ("1 2\n1 2 3\n", "see whether a line end is missing"),
-    ],
-    ids=["short", "long"],
-)
-def test_hints_for_lines_of_another_length(text: str, hint: str) -> None:
-    with pytest.raises(SourceError, match=rf"each needs 2 .*\n.*\n.*\ntry: {hint}"):
-        parsed(text, INTEGER, REAL)
+MANTISSAS = st.integers(0, 18 * 10**18) | st.integers(0, 1 << 54) | st.integers(0, 999)
 
 
-def test_block_points_at_a_number() -> None:
-    block = parsed("1 2\n30 40\n", INTEGER, REAL, first_line=5)
-    assert (block.count, block.lines) == (2, 2)
-    with pytest.raises(SourceError, match=r"^a.mtx:6:4: error: too many"):
-        block.fault(1, 1, "too many")
+@given(st.lists(st.tuples(MANTISSAS, st.integers(-300, 300)), min_size=1))
+def test_what_is_sure_is_nearest(pairs: list[tuple[int, int]]) -> None:
+    values, is_sure = nearest(
+        np.array([m for m, _ in pairs], np.uint64), np.array([e for _, e in pairs])
+    )
+    wanted = np.array([float(f"{m}e{e}") for m, e in pairs])
+    assert (values == wanted)[is_sure].all()
+
+
+def test_ties_and_far_powers_are_not_sure() -> None:
+    ties = np.array([(1 << 53) + 1, 10**14, 1], np.uint64)
+    assert not nearest(ties, np.array([0, 9, -300]))[1].any()
+
+
+@given(st.lists(st.integers(0, (1 << 64) - 1), min_size=1), st.binary(min_size=1, max_size=30))
+def test_whole_numbers(numbers: list[int], other: bytes) -> None:
+    texts = [str(n).encode() for n in numbers] + [other]
+    text = np.frombuffer(b"7" * MARGIN + b"7".join(texts) + b"7" * MARGIN, np.uint8)
+    lengths = np.array([len(word) for word in texts])
+    ends = MARGIN + np.cumsum(lengths + 1) - 1
+    values, wrong = whole_numbers(words_of(text), ends, lengths)
+    for n, word in enumerate(texts):
+        if wrong[n] == 0:
+            assert int(values[n]) == int(word)
+        else:
+            assert not word.isdigit() or len(word) > 24 or int(word) >= 1843 * 10**16
+
+
+SPREADS = {
+    "normal": lambda r: r.standard_normal(3000),
+    "few digits": lambda r: np.round(r.standard_normal(3000) * 100, 3),
+    "quotients": lambda r: 1 / r.integers(1, 10_000, 3000),
+    "all sizes": lambda r: 10 ** r.uniform(-101, 101, 3000),
+    "whole": lambda r: r.integers(-(1 << 53), 1 << 53, 3000).astype(float),
+    "beyond exact": lambda r: r.random(3000) * 1e17,
+    "small": lambda r: r.random(3000) * 1e-3,
+    "any bits": lambda r: np.frombuffer(r.bytes(24_000)),
+    "powers of two": lambda r: 2.0 ** np.arange(-1074, 1024),
+    "powers of ten": lambda r: 10.0 ** np.arange(-320, 309),
+    "below powers of ten": lambda r: np.nextafter(10.0 ** np.arange(-320, 309), 0),
+    "above powers of ten": lambda r: np.nextafter(10.0 ** np.arange(-320, 308), np.inf),
+    "special": lambda r: np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0]),
+    "zeros": lambda r: np.zeros(3),
+}
+
+
+@pytest.mark.parametrize("name", SPREADS)
+def test_reals_have_the_words_of_repr(name: str) -> None:
+    values: Any = SPREADS[name](np.random.default_rng(7))
+    assert lines_of([values]).decode().splitlines() == [repr(x) for x in values.tolist()]
+
+
+@given(st.lists(st.floats(), min_size=1))
+def test_any_reals(values: list[float]) -> None:
+    assert lines_of([np.array(values)]).decode() == "".join(f"{x!r}\n" for x in values)
+
+
+@given(st.lists(st.integers(-(1 << 63), (1 << 63) - 1)), st.integers(0, 63))
+def test_any_whole_numbers(numbers: list[int], shift: int) -> None:
+    small = [number >> shift for number in numbers]
+    found = lines_of([np.array(small, np.int64), np.array(small, np.int64) != 0])
+    assert found.decode() == "".join(f"{n} {int(n != 0)}\n" for n in small)
+
+
+def test_unsigned_numbers_and_several_columns() -> None:
+    large = np.array([0, 9999, 10_000, 99_999_999, 100_000_000, (1 << 64) - 1], np.uint64)
+    columns = [large, np.arange(6, dtype=np.int8), np.full(6, -0.5), np.full(6, 1e-7)]
+    wanted = "".join(f"{n} {k} -0.5 1e-07\n" for k, n in enumerate(large.tolist()))
+    assert lines_of(columns).decode() == wanted

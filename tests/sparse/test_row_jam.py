@@ -1,4 +1,4 @@
-"""Rows across the memory, eight at a time, and tests that promises make needless."""
+"""Loops of products, row by row: taken in vectors or eight at a time, with the same meaning."""
 
 from dataclasses import replace
 from functools import lru_cache
@@ -12,16 +12,19 @@ from hypothesis import strategies as st
 from drawn import some
 from loopwright.diagnostics import UsageError
 from loopwright.frontends.einsum_syntax import parse_subscripts
-from loopwright.ir.dtypes import FLOAT64, INT32
-from loopwright.ir.expr import Load, Var
+from loopwright.ir.dtypes import FLOAT64, INT32, dtype_of
+from loopwright.ir.expr import Const, Load, Var
 from loopwright.ir.interpret import interpret_nest
-from loopwright.ir.loops import For, If, LoopNest, Mark, Prefetch, Store
+from loopwright.ir.loops import Alloc, For, If, LoopNest, Mark, Prefetch, Store
 from loopwright.ir.visit import loads, rebuild, statements
+from loopwright.machines.load import load_machine
 from loopwright.semirings.named import semiring
-from loopwright.sparse.convert_tensor import convert_tensor
+from loopwright.sparse.convert_tensor import convert, convert_tensor
 from loopwright.sparse.executors.compose import KernelRequest
+from loopwright.sparse.executors.executor import bits_of, exact_of, fixed_of, indices_of
 from loopwright.sparse.executors.kernel_plan import plan
-from loopwright.sparse.executors.row_blocking import unroll_and_jam_rows
+from loopwright.sparse.executors.row_blocking import unroll_and_jam_rows, vectorize_rows
+from loopwright.sparse.executors.row_loops import split_fma_chains
 from loopwright.sparse.executors.sparse_einsum import compile_kernel, spmv
 from loopwright.sparse.format import declare, index
 from loopwright.sparse.formats import find
@@ -92,31 +95,9 @@ def test_code_gives_the_bits_of_compressed_rows(name):
         np.testing.assert_array_equal(spmv(tensor, x, threads=threads), expected)
 
 
-@pytest.mark.drawn(2)
-@pytest.mark.parametrize("ring", ["min_plus", "max_times", "or_and"])
-@pytest.mark.parametrize("name", ["ell(column)", "sell(8,64)"])
-def test_other_semirings(name, ring):
-    dense = ragged(70, 9, 3).astype(np.int64)
-    x = np.arange(1, 10)
-    if ring == "or_and":
-        dense, x = dense.astype(bool), x > 4
-    expected = spmv(of_dense("csr", dense), x, semiring=ring)
-    np.testing.assert_array_equal(spmv(of_dense(name, dense), x, semiring=ring), expected)
-
-
 @pytest.mark.parametrize("name", ["csr", "csc", "ell(row)", "dia", "bcsr(3,3)", "lil", "coo"])
 def test_rows_that_lie_along_the_memory_stay_as_they_are(name):
     assert unroll_and_jam_rows(loops(name)) == loops(name)
-
-
-def fetched(nest: LoopNest) -> set[str]:
-    return {stmt.buffer for stmt in statements(nest.body) if isinstance(stmt, Prefetch)}
-
-
-def test_lines_that_do_not_follow_each_other_are_fetched():
-    assert fetched(unroll_and_jam_rows(loops("ell(column)"))) == {"A_values", "A_ecol"}
-    assert fetched(unroll_and_jam_rows(loops("sell(32,128)"))) == {"A_values", "A_scol"}
-    assert fetched(unroll_and_jam_rows(loops("sell(8,64)"))) == set()
 
 
 def test_loops_of_other_forms_stay_as_they_are():
@@ -145,17 +126,6 @@ def test_loops_of_other_forms_stay_as_they_are():
 
 
 # -- tests that promises make needless --------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "name", ["csr", "csc", "dcsr", "lil", "ell(row)", "ell(column)", "sell(8,64)", "csf"]
-)
-def test_numbers_in_their_ranges_are_used_as_they_are(name):
-    assert not any(isinstance(stmt, If) for stmt in statements(loops(name).body))
-
-
-def test_what_no_promise_bounds_is_tested():
-    assert any(isinstance(stmt, If) for stmt in statements(loops("dia").body))
 
 
 LISTED = "{[k,ii,jj] -> [i,j] : i=ii && j=jj && 0<=k<NNZ && ii=r(k) && jj=f(k) && 0<=j}"
@@ -209,7 +179,123 @@ def test_rules_of_built_in_formats_are_checked(name, array, place, number):
         spmv(replace(tensor, arrays=arrays), x)
 
 
-def test_bounds_stay_where_others_follow_from_them():
-    tensor = of_dense("bcsr(3,3)", np.kron(np.eye(4), np.ones((3, 3))))
-    text = compile_kernel("ij,j->i", tensor, np.ones(12)).inspect()
-    assert "for A_c in range(3)" in text  # blocks cover all columns: no column is asked for
+def banded(rows: int, columns: int, offsets: list[int], seed: int, dtype: str) -> SparseTensor:
+    """Diagonals of numbers whose sums depend on their order."""
+    random = np.random.default_rng(seed)
+    values = np.zeros((rows, len(offsets)), dtype)
+    for d, offset in enumerate(offsets):
+        first, stop = max(0, -offset), min(rows, columns - offset)
+        n = max(stop - first, 0)
+        drawn = random.integers(1, 9, n) if "int" in dtype else random.uniform(1, 2, n)
+        values[first : first + n, d] = drawn
+    return sparse_tensor("dia", (rows, columns), {"off": np.array(offsets)}, values.reshape(-1))
+
+
+@lru_cache(maxsize=64)
+def diagonal_loops(count: int, dtype: str, ring: str = "plus_times") -> LoopNest:
+    """The loops of a product of so many diagonals before rows are taken together."""
+    tensor = banded(64, 64, list(range(count)), 1, dtype)
+    found = dtype_of(np.float32 if dtype == "float16" else dtype)
+    request = KernelRequest(
+        tensor.format,
+        dtype_of(dtype),
+        indices_of(tensor),
+        bits_of(tensor),
+        fixed_of(tensor),
+        exact_of(tensor),
+        parse_subscripts("ij,j->i", (2, 1)),
+        0,
+        (dtype_of(dtype),),
+        semiring(ring),
+        found,
+    )
+    return scan(plan(request).computation)
+
+
+def diagonal_meaning(nest: LoopNest, tensor: SparseTensor, x: Any, fill: Any) -> Any:
+    """What the loops compute, by interpretation; parallel ones in an arbitrary order."""
+    rows, columns = tensor.shape
+    out = np.full(rows, fill, np.result_type(tensor.values, x))
+    reach = [(max(0, -o), min(rows, columns - o)) for o in tensor.arrays["off"].tolist()]
+    start = max((a for a, _ in reach), default=0)
+    stop = max(start, min((b for _, b in reach), default=rows))
+    sizes = {"A_ND": len(reach), "NC": columns, "NR": rows, "CUT0": start, "CUT1": stop}
+    arrays = {"A_off": tensor.arrays["off"], "A_values": tensor.values, "x1": x, "out": out}
+    interpret_nest(nest, arrays, {name: sizes[name] for name in nest.scalars}, threads=2, seed=1)
+    return out
+
+
+@given(
+    st.integers(1, 40),
+    st.integers(1, 40),
+    st.sets(st.integers(-6, 6), min_size=1, max_size=7),
+    st.sampled_from([("float64", "plus_times"), ("float32", "plus_times"), ("int32", "min_plus")]),
+    st.sampled_from([16, 32, 64]),
+    st.integers(0, 99),
+)
+@settings(max_examples=some(40))
+def test_vectors_of_rows_mean_the_same(rows, columns, offsets, kind, size, seed):
+    dtype, ring = kind
+    inside = sorted(o for o in offsets if -rows < o < columns) or [0]
+    tensor = banded(rows, columns, inside, seed, dtype)
+    x = np.random.default_rng(seed).integers(1, 9, columns).astype(dtype)
+    nest = diagonal_loops(len(inside), dtype, ring)
+    fill = semiring(ring).zero(dtype_of(dtype))
+    expected = diagonal_meaning(nest, tensor, x, fill)
+    np.testing.assert_array_equal(
+        diagonal_meaning(vectorize_rows(nest, size), tensor, x, fill), expected
+    )
+    if ring == "plus_times":
+        np.testing.assert_allclose(expected, tensor.to_dense() @ x, rtol=1e-5)
+
+
+def marks(nest: LoopNest) -> set[Mark]:
+    return {stmt.mark for stmt in statements(nest.body) if isinstance(stmt, For)}
+
+
+def test_rows_are_loaded_along_and_fetched_ahead():
+    nest = vectorize_rows(diagonal_loops(3, "float64"), 16)
+    assert Mark.VECTOR in marks(nest)
+    fetches = [stmt for stmt in statements(nest.body) if isinstance(stmt, Prefetch)]
+    assert {stmt.buffer for stmt in fetches} == {"A_values"}
+    squares = [
+        stmt for stmt in statements(nest.body) if isinstance(stmt, Alloc) and len(stmt.shape) == 2
+    ]
+    assert {stmt.shape for stmt in squares} == {(Const(2), Const(2))}
+
+
+def test_other_forms_are_not_taken_in_vectors():
+    nest = diagonal_loops(3, "float64")
+
+    def changed(change):
+        return replace(nest, body=rebuild(nest.body, change))
+
+    def serial(stmt):
+        return replace(stmt, mark=Mark.SERIAL) if isinstance(stmt, For) else stmt
+
+    def scattered(stmt):  # sums that go to every second row
+        is_out = isinstance(stmt, Store) and stmt.buffer == "out"
+        return replace(stmt, index=(stmt.index[0] * 2,)) if is_out else stmt
+
+    def fed_back(stmt):  # rows that read what others write
+        if not isinstance(stmt, Store) or stmt.buffer == "out" or isinstance(stmt.value, Const):
+            return stmt
+        return replace(stmt, value=stmt.value + Load("out", (Var("A_ii"),), stmt.value.dtype))
+
+    for change in (serial, scattered, fed_back):
+        other = changed(change)
+        assert other != nest
+        assert vectorize_rows(other, 16) == other
+
+
+def nest_of(format: str, dtype: str = "float64") -> LoopNest:
+    tensor = convert(np.eye(6, dtype=dtype), format)
+    return compile_kernel("ij,j->i", tensor, np.ones(6, dtype)).executor._code.nest()
+
+
+@pytest.mark.parametrize(
+    ("machine", "fuses"), [("neoverse-n1", True), ("sapphirerapids", False), ("zen4", False)]
+)
+def test_rows(machine: str, fuses: bool) -> None:
+    nest = split_fma_chains(nest_of("csr"), load_machine(machine))
+    assert nest.fuses == fuses

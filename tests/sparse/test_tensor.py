@@ -1,7 +1,9 @@
-"""The tensor itself: views, text, picture, equality."""
+"""The tensor itself: views, text, picture, equality; the names of lw.sparse."""
 
 import copy
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -9,21 +11,8 @@ import pytest
 import loopwright as lw
 from loopwright.diagnostics import UsageError
 from loopwright.sparse.convert_tensor import convert
-from loopwright.sparse.spy import occupancy
-from loopwright.sparse.tensor import from_dense, same, sparse_tensor
+from loopwright.sparse.tensor import from_dense, same
 from sparse_builders import build, of_dense
-
-
-def test_arrays_are_views() -> None:
-    rowptr, col = np.array([0, 1, 1], np.int64), np.array([2], np.int32)
-    values = np.array([1.5])
-    tensor = sparse_tensor("csr", (2, 3), {"rowptr": rowptr, "col": col}, values)
-    assert tensor.values is values
-    assert tensor.arrays["rowptr"] is rowptr
-    assert dict(tensor.symbols) == {"NR": 2, "NC": 3, "NNZ": 1}
-    assert tensor.nbytes == 24 + 4 + 8
-    with pytest.raises(TypeError):
-        tensor.arrays["rowptr"] = col  # type: ignore[index]
 
 
 def test_text() -> None:
@@ -36,12 +25,6 @@ def test_text() -> None:
     assert "1.1 KiB" in repr(of_dense("coo", np.eye(70)))
 
 
-def test_places_and_entries() -> None:
-    assert of_dense("ell(row)", np.array([[1, 2], [0, 3]])).nnz == 3
-    assert of_dense("dia", np.array([[1, 2], [0, 3]])).nnz == 3
-    assert of_dense("bcsr(2,2)", np.array([[1, 2], [0, 3]])).nnz == 3
-
-
 @pytest.mark.parametrize("shape", [(3, 4), (0, 4), (5,), (2, 3, 4), (200, 300)])
 def test_picture(shape: tuple[int, ...]) -> None:
     array = np.zeros(shape)
@@ -51,33 +34,6 @@ def test_picture(shape: tuple[int, ...]) -> None:
     assert "coo" in text
     assert "script" not in text
     assert len(text) < 20_000
-
-
-def test_occupancy_counts_every_entry() -> None:
-    random = np.random.default_rng(0)
-    at = [random.integers(0, size, 1000) for size in (1 << 40, 70, 9)]
-    grid = occupancy((1 << 40, 70, 9), at)
-    assert grid.shape == (64, 64)
-    assert grid.sum() == 1000
-    corners = occupancy((100, 3), [np.array([0, 99]), np.array([0, 2])])
-    assert corners.shape == (64, 3)
-    assert corners[0, 0] == corners[63, 2] == 1
-
-
-def test_names_of_formats_are_escaped() -> None:
-    tensor = of_dense("coo", np.eye(2))
-    from dataclasses import replace
-
-    named = replace(tensor, format=replace(tensor.format, name="<b>"))
-    assert "&lt;b&gt;" in named._repr_html_()
-    assert "<b>," not in named._repr_html_()
-
-
-def test_from_dense() -> None:
-    array = np.array([[0, 2j], [3, 0]])
-    tensor = from_dense(array).check()
-    assert tensor.format.name == "scoo"
-    assert tensor.to_dense().tolist() == array.tolist()
 
 
 def test_same_compares_bits() -> None:
@@ -95,24 +51,6 @@ def test_dense_array_that_does_not_fit() -> None:
     with pytest.raises(UsageError, match="does not fit into memory"):
         tensor.to_dense()
     assert tensor.check().nnz == 1
-
-
-def test_foreign_byte_order() -> None:
-    rows, columns = np.array([0, 1], ">i4"), np.array([2, 0], ">i8")
-    tensor = sparse_tensor("coo", (2, 3), {"row": rows, "col": columns}, np.array([1.5, 2], ">f8"))
-    assert tensor.dtype == np.float64
-    assert all(array.dtype.isnative for array in tensor.arrays.values())
-    assert tensor.to_dense().tolist() == [[0, 0, 1.5], [2, 0, 0]]
-    assert from_dense(np.eye(2, dtype=">f4")).dtype == np.float32
-
-
-def test_sizes_that_no_number_holds() -> None:
-    largest = (1 << 62) - 1
-    arrays = {"row": np.array([largest - 1]), "col": np.array([0])}
-    tensor = sparse_tensor("coo", (largest, 1), arrays, np.ones(1))
-    assert tensor.check().entries().coordinates[0].tolist() == [largest - 1]
-    with pytest.raises(UsageError, match="sizes lie between 0 and 2"):
-        sparse_tensor("coo", (largest + 1, 1), arrays, np.ones(1))
 
 
 def test_copies_and_pickles() -> None:
@@ -133,3 +71,20 @@ def test_numpy_takes_no_tensor_for_an_array() -> None:
         lw.einsum("ij,j->i", tensor, np.ones(3))
     with pytest.raises(TypeError):
         np.ones((3, 3)) * tensor
+
+
+def test_every_name_is_there() -> None:
+    names = lw.sparse.__all__
+    assert sorted(set(names)) == sorted(names)
+    assert [name for name in names if not hasattr(lw.sparse, name)] == []
+    assert set(names) <= set(dir(lw.sparse))
+
+
+def test_the_package_is_light() -> None:
+    program = "import sys, loopwright; loopwright.sparse; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    loaded = set(done.stdout.split())
+    assert loaded & {"islpy", "llvmlite", "scipy", "z3", "matplotlib"} == set()
+    assert "loopwright.sparse.convert_tensor" not in loaded

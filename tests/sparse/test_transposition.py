@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,23 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from drawn import some
+from loopwright import options
 from loopwright.diagnostics import UsageError
+from loopwright.ir.dtypes import DTYPES
 from loopwright.sparse import transposition
 from loopwright.sparse.convert_tensor import convert_tensor
-from loopwright.sparse.explain_conversion import explain
 from loopwright.sparse.format import Format, declare, index
 from loopwright.sparse.formats import BUILT_IN, find
+from loopwright.sparse.spf.compile_computation import CompiledComputation
 from loopwright.sparse.tensor import SparseTensor, same, sparse_tensor
-from loopwright.sparse.transposition import Partners, exchanged, partners, transposed
+from loopwright.sparse.transposition import (
+    Partners,
+    exchanged,
+    pairing,
+    partners,
+    shared_pairing,
+    transposed,
+)
 
 CSR, CSC = find("csr"), find("csc")
 THREADS = (1, 2, 3)
@@ -150,33 +160,6 @@ def test_no_faulty_pointer_passes(rows: Rows, data: st.DataObject) -> None:
     agree(replace(tensor, arrays={**tensor.arrays, "rowptr": pointer}))
 
 
-@settings(max_examples=some(60))
-@given(symmetric(6), st.data())
-def test_wide_indices_are_proven_too(rows: Rows, data: st.DataObject) -> None:
-    """Formats of one's own with 64 bits, in which natural numbers could be taken for others."""
-    tensor = compressed(rows, dtype="int64")
-    wide_csr, wide_csc = own(CSR, "wide_rows", "int64"), own(CSC, "wide_columns", "int64")
-    column = tensor.arrays["col"].copy()
-    if len(column) and data.draw(st.booleans()):
-        strange = data.draw(st.sampled_from([-1, len(rows), -(1 << 63), (1 << 63) - 1, 1 << 32]))
-        column[data.draw(st.integers(0, len(column) - 1))] = strange
-    arrays = {"rowptr": tensor.arrays["rowptr"], "col": column}
-    given_ = sparse_tensor(wide_csr, tensor.shape, arrays, tensor.values)
-    right = generally(given_, wide_csc)
-    for threads in THREADS:
-        found = attempted(given_, wide_csc, threads)
-        if isinstance(right, SparseTensor):
-            assert isinstance(found, SparseTensor)
-            assert bits(found) == bits(right)
-        else:
-            assert found == right
-
-
-def own(of: Format, name: str, dtype: str) -> Format:
-    indices = tuple(replace(i, dtype=dtype) for i in of.indices)
-    return replace(of, name=name, indices=indices)
-
-
 @pytest.mark.drawn(4)
 @pytest.mark.parametrize(
     "values",
@@ -197,65 +180,6 @@ def test_values_keep_their_bits(values: NDArray[Any]) -> None:
     assert found.values.tobytes() == values[[0, 2, 1, 3]].tobytes()
 
 
-def test_values_of_unknown_types_are_refused_as_ever() -> None:
-    tensor = compressed([[0]], np.array(["x"]))
-    assert transposed(tensor, CSC) is None
-    agree(tensor)
-
-
-def test_arrays_of_any_layout_are_read() -> None:
-    values = np.arange(8.0)[::2]
-    tensor = compressed([[0, 2], [], [0, 2]], values)
-    strided = np.repeat(tensor.arrays["col"], 2)[::2]
-    agree(replace(tensor, arrays={**tensor.arrays, "col": strided}))
-
-
-def test_a_pattern_of_late_difference_is_found() -> None:
-    """Later than the probe, in the first and in the last of the shares."""
-    size = 40
-    band = [[j for j in (i - 1, i, i + 1) if 0 <= j < size] for i in range(size)]
-    assert transposed(compressed(band), CSC, 3) is not None
-    for row in (3, size // 2, size - 1):
-        broken = [list(columns) for columns in band]
-        broken[row].remove(row - 1)
-        assert all(transposed(compressed(broken), CSC, t) is None for t in THREADS)
-        agree(compressed(broken))
-
-
-def test_pairs_between_distant_shares_meet() -> None:
-    """An arrow: every share has partners in the first one, and all in the last."""
-    size = 30
-    rows = [[0, i, size - 1] if 0 < i < size - 1 else list(range(size)) for i in range(size)]
-    tensor = compressed(rows)
-    for threads in (1, 2, 3, 7):
-        found = transposed(tensor, CSC, threads)
-        assert found is not None
-        assert np.array_equal(found.to_dense(), tensor.to_dense())
-
-
-def test_triangles_are_seen_in_their_first_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No entry of an upper triangle meets another: the probe asks what is missing."""
-    monkeypatch.setattr(transposition, "_PROBE", 60)
-    ran: list[int] = []
-    size = 50
-    code = transposition.pairing
-
-    class Told:
-        def __init__(self, inner: Any) -> None:
-            self.inner = inner
-
-        def run(self, arrays: Any, symbols: Any, threads: int = 1) -> None:
-            ran.append(symbols["STOP"])
-            self.inner.run(arrays, symbols, threads)
-
-    monkeypatch.setattr(transposition, "pairing", lambda *types: Told(code(*types)))
-    for rows in ([[*range(i, size)] for i in range(size)], [[*range(i + 1)] for i in range(size)]):
-        ran.clear()
-        assert transposed(compressed(rows), CSC) is None
-        assert ran
-        assert max(ran) < size
-
-
 def test_what_is_not_square_or_says_other_sizes_is_left_alone() -> None:
     tensor = compressed([[0, 1], [0, 1]])
     wide = sparse_tensor("csr", (2, 3), tensor.arrays, tensor.values)
@@ -265,12 +189,6 @@ def test_what_is_not_square_or_says_other_sizes_is_left_alone() -> None:
         assert transposed(replace(tensor, symbols={**tensor.symbols, **lie}), CSC) is None
     short = replace(tensor, values=tensor.values[:2])
     assert transposed(short, CSC) is None
-
-
-def test_few_entries_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    tensor = compressed([[0, 1], [0, 1]])
-    monkeypatch.setattr(transposition, "LEAST_ENTRIES", 5)
-    assert transposed(tensor, CSC) is None
 
 
 def test_partners_are_told_by_descriptors() -> None:
@@ -324,22 +242,85 @@ def test_formats_that_promise_more_are_no_partners() -> None:
     assert partners(replace(CSR, name="same"), CSC) is not None
 
 
-def test_the_descriptor_of_the_documentation_is_a_partner() -> None:
-    """Constraints that index arrays promise anyway may be left out of a map."""
-    rows = declare(
-        "rows",
-        "{[ii,k,jj] -> [i,j] : i=ii && j=jj && 0<=ii<NR && rowptr(ii)<=k<rowptr(ii+1)"
-        " && jj=col(k)}",
-        "{[ii,k,jj] -> [k]}",
-        *CSR.indices,
-        places="NNZ",
-        order=("i", "j"),
-        invariants=[rule.text for rule in CSR.invariants],
+Numbers = list[int]
+
+
+@lru_cache(maxsize=8)
+def checked(is_shared: bool, word: str) -> CompiledComputation:
+    """Code that tells when it leaves an array."""
+    types = DTYPES[word], DTYPES[word], DTYPES["uint64"]
+    found = (shared_pairing if is_shared else pairing)(*types)
+    own = CompiledComputation(found.computation)
+    with options.override(boundscheck=True, cache=False):
+        assert own.kernel is not None
+    return own
+
+
+@st.composite
+def arrays(draw: st.DrawFn) -> tuple[Numbers, Numbers]:
+    """Pointers from 0 to the number of entries, and columns: often symmetric, often nearly so."""
+    size = draw(st.integers(1, 7))
+    near, half = st.integers(-1, size), 1 << 31
+    cells = st.tuples(st.integers(0, size - 1), st.integers(0, size - 1))
+    chosen = draw(st.sets(cells, min_size=1, max_size=2 * size))
+    chosen |= {(j, i) for i, j in chosen}
+    col = [j for _, j in sorted(chosen)]
+    ptr = [sum(1 for i, _ in chosen if i < row) for row in range(size + 1)]
+    strange = near | st.sampled_from([-half, half - 1, -2, 1 << 20])
+    for _ in range(draw(st.integers(0, 2))):
+        if draw(st.booleans()):
+            col[draw(st.integers(0, len(col) - 1))] = draw(strange)
+        elif size > 1:
+            ptr[draw(st.integers(1, size - 1))] = draw(strange | st.integers(0, len(col)))
+    return ptr, col
+
+
+def swapped(ptr: Numbers, col: Numbers) -> Numbers | None:
+    """The place whose value comes to each place, of a symmetric pattern stored in order."""
+    size = len(ptr) - 1
+    if any(ptr[i] > ptr[i + 1] for i in range(size)):
+        return None
+    places = {(i, col[k]): k for i in range(size) for k in range(ptr[i], ptr[i + 1])}
+    in_order = [at for at, _ in sorted(places.items())]
+    given_ = [(i, col[k]) for i in range(size) for k in range(ptr[i], ptr[i + 1])]
+    if in_order != given_ or {(j, i) for i, j in places} != {*places}:
+        return None
+    return [places[j, i] for i, j in given_]
+
+
+@pytest.mark.drawn(2)
+@pytest.mark.parametrize("word", ["uint32", "uint64"])
+@settings(max_examples=some(120))
+@given(arrays(), st.integers(1, 4), st.data())
+def test_every_input_is_right_or_refused(
+    word: str, given_: tuple[Numbers, Numbers], shares: int, data: st.DataObject
+) -> None:
+    ptr, col = given_
+    size, count = len(ptr) - 1, len(col)
+    right = swapped(ptr, col)
+    held: dict[str, NDArray[np.generic]] = {
+        "ptr": np.array(ptr, np.int64).astype(word),
+        "col": np.array(col, np.int64).astype(word),
+        "values": np.arange(count, dtype=np.uint64),
+        "out": np.full(count, 99, np.uint64),
+        "cur": np.array(
+            data.draw(st.lists(st.integers(0, 255), min_size=size, max_size=size)), word
+        ),
+    }
+    bad = np.zeros(1, np.bool_)
+    known = {"N": size, "NNZ": count}
+    checked(False, word).run(held | {"bad": bad}, {"FIRST": 0, "STOP": size, "PROBE": 0, **known})
+    assert bool(bad[0]) == (right is None)
+    if right is not None:
+        assert held["out"].tolist() == right
+    held["out"][...] = 99
+    inner = sorted(
+        data.draw(st.lists(st.integers(0, size), min_size=shares - 1, max_size=shares - 1))
     )
-    assert partners(rows, CSC) == partners(CSR, CSC)
-
-
-def test_it_is_explained() -> None:
-    told = "in a square of symmetric pattern colptr is rowptr and row is col"
-    assert told in str(explain("csr", "csc"))
-    assert "symmetric" not in str(explain("csr", "dia"))
+    each = np.zeros(shares, np.bool_)
+    cut = np.array([0, *inner, size])
+    more = {"cut": cut, "last": np.empty(shares, np.int64), "bad": each}
+    checked(True, word).run(held | more, {**known, "SHARES": shares}, 2)
+    assert bool(each.any()) == (right is None)
+    if right is not None:
+        assert held["out"].tolist() == right

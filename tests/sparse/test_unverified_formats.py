@@ -14,8 +14,8 @@ from loopwright import sparse
 from loopwright.diagnostics import DtypeError, UsageError
 from loopwright.sparse import unverified_formats
 from loopwright.sparse.format import Format, Padding, declare, index
-from loopwright.sparse.formats import BUILT_IN, find
-from loopwright.sparse.tensor import SparseTensor, sparse_tensor
+from loopwright.sparse.formats import find
+from loopwright.sparse.tensor import sparse_tensor
 
 MAP = "{[ii,k,jj] -> [i,j] : i=ii && j=jj && 0<=ii<NR && rowptr(ii)<=k<rowptr(ii+1) && jj=col(k)%s}"
 ENDS = ("rowptr(0) = 0", "rowptr(NR) = NNZ")
@@ -79,13 +79,6 @@ def test_a_count_that_is_not_the_number_of_entries_is_refused(
     )
 
 
-@pytest.mark.parametrize("source", ["csc", "coo"])
-def test_a_count_that_happens_to_be_right_is_taken(source: str) -> None:
-    square = rows("square", invariants=("rowptr(0) = 0", "rowptr(NC) = NNZ", SORTED))
-    made = sparse.convert(sparse.convert(sparse.from_dense(FULL), source), square)
-    assert made.to_dense().tolist() == FULL.tolist()
-
-
 # -- entries that a map leaves out --------------------------------------------------------------
 
 
@@ -96,13 +89,6 @@ def test_an_entry_that_a_map_leaves_out_is_refused() -> None:
         sparse.convert(FULL, UPPER)
     with pytest.raises(UsageError, match=told):
         sparse.convert_einsum("ij,j->i", sparse.convert(FULL, "csr"), np.ones(2), to=UPPER)
-
-
-@pytest.mark.usefixtures("either")
-def test_what_fits_is_stored() -> None:
-    made = sparse.convert(np.triu(FULL), UPPER)
-    assert made.check().to_dense().tolist() == [[1, 2], [0, 4]]
-    assert sparse.convert(made, "csc").to_dense().tolist() == [[1, 2], [0, 4]]
 
 
 def test_a_map_that_holds_only_some_numbers() -> None:
@@ -151,11 +137,6 @@ def test_places_outside_the_values_are_refused_before_code_runs() -> None:
 # -- order and uniqueness -------------------------------------------------------------------------
 
 
-def by_columns(is_unique: bool) -> Format:
-    order = find("csc").order
-    return replace(find("coo"), name="by_columns", order=order, is_unique=is_unique)
-
-
 @pytest.mark.usefixtures("either")
 @pytest.mark.parametrize(
     ("columns", "told"),
@@ -176,27 +157,6 @@ def test_promises_that_no_rule_tells_are_looked_at(columns: list[int], told: str
     kept = {**arrays, "col": [0, 1, 2]}
     fine = sparse_tensor(untold, (2, 3), kept, [1.0, 2.0, 3.0])
     assert sparse.convert(fine, "csc").to_dense().tolist() == [[1, 2, 3], [0, 0, 0]]
-
-
-@pytest.mark.parametrize("is_unique", [True, False])
-def test_a_list_in_another_order_than_it_says(is_unique: bool) -> None:
-    format = by_columns(is_unique)
-    tensor = sparse_tensor(
-        format, (2, 3), {"row": [0, 0, 1], "col": [0, 2, 1]}, np.array([1.0, 2.0, 3.0])
-    )
-    with pytest.raises(UsageError, match=r"by_columns: .* not in the order of j, i"):
-        sparse.convert(tensor, "csr")
-    made = sparse.convert(FULL, format)
-    assert made.arrays["col"].tolist() == [0, 0, 1, 1]
-    assert sparse.convert(made, "csr").to_dense().tolist() == FULL.tolist()
-
-
-@pytest.mark.usefixtures("either")
-def test_rules_of_formats_of_ones_own_are_looked_at() -> None:
-    own = replace(find("csr"), name="own")
-    arrays = {"rowptr": [0, 2, 2], "col": [2, 0]}
-    with pytest.raises(UsageError, match="own: an invariant is violated: forall x,k"):
-        sparse.convert(sparse_tensor(own, (2, 3), arrays, [1.0, 2.0]), "csc")
 
 
 @pytest.mark.usefixtures("either")
@@ -240,50 +200,6 @@ def test_results_that_break_their_own_promises(format: Format, told: str) -> Non
         sparse.convert(np.array([[0.0, 0.0], [1.0, 2.0]]), format)
 
 
-def test_an_array_that_is_longer_than_its_entries() -> None:
-    """Nothing is left to chance in a result: it is refused, or every element is set."""
-    long = declare(
-        "long",
-        "{[n,ii,jj] -> [i,j] : 0<=n<NNZ && ii=row(n)-1 && jj=col(n) && i=ii && j=jj"
-        " && 0<=i<NR && 0<=j<NC}",
-        "{[n,ii,jj] -> [n]}",
-        index("row", "{[x] : 0<=x<NNZ+9}", "{[y] : 0<=y<=NR}"),
-        index("col", "{[x] : 0<=x<NNZ}", "{[y] : 0<=y<NC}"),
-        places="NNZ",
-        is_unique=False,
-    )
-    made = sparse.convert(FULL, long).check()
-    assert made.arrays["row"].tolist() == [1, 1, 2, 2, *[0] * 9]
-    assert made.to_dense().tolist() == FULL.tolist()
-
-
-def test_copies_of_built_in_formats_convert_as_these_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    array = np.array([[0, 1, 2, 0], [0, 0, 0, 0], [3, 0, 0, 4], [0, 5, 0, 0]], np.float64)
-    for many in (0, 1 << 17):
-        monkeypatch.setattr(unverified_formats, "_MANY", many)
-        for name in ("csr", "scoo", "dia", "ell(row)", "dcsr", "lil"):
-            own = replace(find(name), name="copy")
-            made = sparse.convert(array, own)
-            assert arrays_of(made) == arrays_of(sparse.convert(array, name)), name
-            assert sparse.convert(made, "coo").to_dense().tolist() == array.tolist()
-
-
-def arrays_of(tensor: SparseTensor) -> list[list[Any]]:
-    return [x.tolist() for x in (*tensor.arrays.values(), tensor.values)]
-
-
-@pytest.mark.drawn(3)
-@pytest.mark.parametrize("name", ["csr", "csc", "coo", "scoo", "dcsr", "ell(row)"])
-def test_proofs_are_found_for_plain_formats(name: str) -> None:
-    """So that large tensors in a format like these are not looked at twice."""
-    assert unverified_formats._is_faithful(replace(find(name), name="copy"))
-
-
-def test_built_in_formats_are_trusted() -> None:
-    for family in BUILT_IN.values():
-        assert not unverified_formats.is_unverified(find(family.example, family.ranks[0]))
-
-
 # -- padding --------------------------------------------------------------------------------------
 
 
@@ -291,35 +207,11 @@ def padded(fill: int) -> Format:
     return replace(find("ell(row)"), name="padded", padding=Padding(fill))
 
 
-def test_what_is_absent_is_zero_whatever_padding_holds() -> None:
-    array = np.array([[1.0, 2.0], [0.0, 0.0]])
-    made = sparse.convert(array, padded(-9))
-    assert made.values.tolist() == [1, 2, -9, -9]
-    assert made.to_dense().tolist() == array.tolist()
-    assert sparse.spmv(made, np.ones(2)).tolist() == [3, 0]
-    assert made.nnz == 2
-
-
-def test_padding_that_is_mapped_is_zero() -> None:
-    with pytest.raises(UsageError, match="must be 0, not 5: an entry of value 5 would vanish"):
-        Padding(5, is_mapped=True)
-
-
 @pytest.mark.parametrize("dtype", [np.uint8, np.bool_])
 def test_values_that_cannot_hold_the_fill(dtype: Any) -> None:
     array: NDArray[Any] = np.array([[1, 1], [0, 0]], dtype)
     with pytest.raises(DtypeError, match=r"padded: places without an entry hold -1, which"):
         sparse.convert(array, padded(-1))
-
-
-@pytest.mark.parametrize("name", ["dia", "bcsr(2,2)"])
-def test_mapped_padding_is_no_entry(name: str) -> None:
-    array = np.array([[1.0, 2.0, 0.0], [0.0, 0.0, 3.0]])
-    made = sparse.convert(array, name)
-    assert made.nnz == made.entries().count == 3
-    assert [at.tolist() for at in made.entries().coordinates] == [[0, 0, 1], [0, 1, 2]]
-    copied = replace(made, format=replace(made.format, name="copy"))
-    assert copied.nnz == 3
 
 
 def test_what_lies_outside_has_no_meaning() -> None:
@@ -336,3 +228,17 @@ def test_what_lies_outside_has_no_meaning() -> None:
     for use in (tensor.to_dense, tensor.check, lambda: sparse.convert(tensor, "coo")):
         with pytest.raises(UsageError, match=r"outside the shape\nnote: found i = -1"):
             use()
+
+
+def test_what_is_absent_is_zero_whatever_padding_holds() -> None:
+    array = np.array([[1.0, 2.0], [0.0, 0.0]])
+    made = sparse.convert(array, padded(-9))
+    assert made.values.tolist() == [1, 2, -9, -9]
+    assert made.to_dense().tolist() == array.tolist()
+    assert sparse.spmv(made, np.ones(2)).tolist() == [3, 0]
+    assert made.nnz == 2
+
+
+def test_padding_that_is_mapped_is_zero() -> None:
+    with pytest.raises(UsageError, match="must be 0, not 5: an entry of value 5 would vanish"):
+        Padding(5, is_mapped=True)

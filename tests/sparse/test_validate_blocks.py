@@ -1,7 +1,9 @@
-"""Kernels that validate index arrays themselves: what they refuse, and that they follow nothing."""
+"""Index arrays that change between calls: kernels refuse them in words and follow nothing."""
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -10,7 +12,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
-from drawn import drawn
+from drawn import combined, drawn
 from loopwright.diagnostics import UsageError
 from loopwright.frontends.einsum_syntax import parse_subscripts
 from loopwright.ir.dtypes import FLOAT64, dtype_of
@@ -23,10 +25,10 @@ from loopwright.sparse.convert_tensor import convert
 from loopwright.sparse.executors.compose import REFUSED, SPARSE, KernelRequest
 from loopwright.sparse.executors.kernel_code import code_of
 from loopwright.sparse.executors.operands import cache_of
-from loopwright.sparse.format import Format, declare, index
+from loopwright.sparse.format import Format
 from loopwright.sparse.formats import find
 from loopwright.sparse.tensor import SparseTensor, sparse_tensor
-from loopwright.sparse.validated_levels import levels_of
+from sparse.synthesis.pairs import FORMATS_2D
 from sparse_builders import of_dense
 
 IN_LEVELS = ("coo", "scoo", "csr", "csr_unsorted", "csc", "dcsr", "csf", "bcsr(2,2)")
@@ -128,43 +130,12 @@ nest kernel(A_NNZ, NC, NR):
     )
 
 
-@pytest.mark.parametrize("format", IN_LEVELS)
-def test_formats_in_levels_validate_themselves(format: str) -> None:
-    tensor, x = writable(format, matrix(4)), np.arange(float(ROWS))
-    for _ in range(2):
-        np.testing.assert_array_equal(lw.sparse.spmv(tensor, x), matrix(4) @ x)
-    assert validates_itself(tensor)
-
-
 @pytest.mark.parametrize("format", OTHERS)
 def test_other_formats_are_validated_before(format: str) -> None:
     tensor, x = writable(format, matrix(4)), np.arange(float(ROWS))
     for _ in range(2):
         np.testing.assert_array_equal(lw.sparse.spmv(tensor, x), matrix(4) @ x)
     assert not validates_itself(tensor)
-
-
-def test_frozen_arrays_are_not_validated_again() -> None:
-    tensor, x = convert(of_dense("coo", matrix(4)), "csr"), np.arange(float(ROWS))
-    lw.sparse.spmv(tensor, x)
-    assert not validates_itself(tensor)
-
-
-def test_a_declared_format_of_the_same_structure() -> None:
-    """The descriptor decides, not the name."""
-    declared = declare(
-        "strips",
-        "{[jj,q,ii] -> [i,j] : i=ii && j=jj && 0<=jj<NC && first(jj)<=q<first(jj+1) && ii=line(q)}",
-        "{[jj,q,ii] -> [q]}",
-        index("first", "{[x] : 0<=x<=NC}", "{[y] : 0<=y<=N}", monotone="increasing"),
-        index("line", "{[x] : 0<=x<N}", "{[y] : 0<=y<NR}"),
-        places="N",
-        order=("j", "i"),
-        invariants=("first(0) = 0", "first(NC) = N"),
-    )
-    counts = [[index.name for index in level.arrays] for level in levels_of(declared)]
-    assert counts == [["first"], ["line"]]
-    assert any(buffer.name == REFUSED for buffer in loops(declared, "ij,j->i").buffers)
 
 
 @pytest.mark.drawn(6)
@@ -195,25 +166,6 @@ def test_nothing_wrong_is_followed(format: str, subscripts: str, entries: int) -
             array[at] = before
 
 
-@pytest.mark.drawn(3)
-@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint32", "int64", "uint64"])
-def test_types_of_indices(dtype: str) -> None:
-    """The least number of a type and the greatest are outside; 8 bits have not even all columns."""
-    dense = np.zeros((ROWS, ROWS))
-    dense[np.arange(100), np.arange(100)] = 3.0
-    tensor, x = writable("csr_unsorted", dense, dtype), np.arange(float(ROWS))
-    for _ in range(2):
-        np.testing.assert_array_equal(lw.sparse.spmv(tensor, x), dense @ x)
-    assert validates_itself(tensor)
-    column, limits = tensor.arrays["col"], np.iinfo(dtype)
-    for far in {limits.min, limits.max, min(ROWS, limits.max)} - {*range(ROWS)}:
-        column[5] = far
-        with pytest.raises(UsageError):
-            lw.sparse.spmv(tensor, x)
-        column[5] = 5
-        np.testing.assert_array_equal(lw.sparse.spmv(tensor, x), dense @ x)
-
-
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("entries", [4, 40], ids=["short rows", "long rows"])
 def test_calls_refuse_in_words(entries: int, threads: int) -> None:
@@ -236,17 +188,115 @@ def test_calls_refuse_in_words(entries: int, threads: int) -> None:
         arrays[name][at] = before
 
 
-def test_empty_matrices() -> None:
-    for shape in ((0, 4), (4, 0), (4, 4)):
-        arrays = {"rowptr": np.zeros(shape[0] + 1, np.int32), "col": np.zeros(0, np.int32)}
-        tensor = sparse_tensor("csr", shape, arrays, np.zeros(0))
-        for _ in range(3):
-            assert lw.sparse.spmv(tensor, np.ones(shape[1])).tolist() == [0.0] * shape[0]
+SIDE = 8
+TENSORS = ("coo", "scoo", "mcoo3", "csf", "hicoo(2)", "alto")
+FARTHEST = (2_000_000_000, -2_000_000_000, -1)
+FACTOR = np.ones((SIDE, 2))
+
+CALLS: Mapping[str, Callable[[Any], Any]] = {
+    "spmv": lambda a: lw.sparse.spmv(a, np.ones(SIDE)),
+    "transposed": lambda a: lw.sparse.einsum("ij,i->j", a, np.ones(SIDE)),
+    "spmm": lambda a: lw.sparse.spmm(a, FACTOR),
+    "sddmm": lambda a: lw.sparse.sddmm(a, FACTOR, FACTOR.T),
+    "add": lambda a: lw.sparse.add(a, a),
+    "convert": lambda a: convert(a, "csc" if a.format.name == "csr" else "csr"),
+    "convert_einsum": lambda a: lw.sparse.convert_einsum("ij,j->i", a, np.ones(SIDE), to="dia"),
+}
+CALLS_3 = {
+    "ttm": lambda a: lw.sparse.ttm(a, FACTOR.T, 1),
+    "mttkrp": lambda a: lw.sparse.mttkrp(a, [None, FACTOR, FACTOR], 0),
+    "convert": lambda a: convert(a, "csf" if a.format.name == "coo" else "coo"),
+}
 
 
-def test_rows_out_of_order_across_blocks() -> None:
-    """Threads would meet in one row: what ascends is compared across the ends of blocks, too."""
-    dense = np.eye(ROWS)
-    tensor = writable("dcsr", dense)
-    tensor.arrays["rowidx"][63] = 64
-    assert interpreted(loops(tensor.format, "ij,j->i"), tensor, np.ones(ROWS))[0]
+def pattern(rank: int) -> np.ndarray:
+    random = np.random.default_rng(4)
+    made = (random.random((SIDE,) * rank) < 0.3) * 1.0
+    made[(np.arange(SIDE),) * rank] = 2.0
+    return made
+
+
+def tensor_in(format: str, dense: np.ndarray) -> SparseTensor:
+    found = of_dense(format, dense)
+    arrays = {name: array.copy() for name, array in found.arrays.items()}
+    return sparse_tensor(
+        found.format, found.shape, arrays, found.values.copy(), symbols=found.symbols
+    )
+
+
+def refuses(call: Callable[[Any], Any], tensor: SparseTensor, is_padded: bool) -> None:
+    """Every element of every index array in turn is replaced by what no array has room for."""
+    call(tensor)
+    call(tensor)
+    for array in tensor.arrays.values():
+        flat = array.reshape(-1)
+        for at in {0, flat.size // 2, flat.size - 1}:
+            for far in FARTHEST:
+                if far < np.iinfo(array.dtype).min or far > np.iinfo(array.dtype).max:
+                    far = np.iinfo(array.dtype).max
+                before = flat[at]
+                flat[at] = far
+                try:
+                    if is_padded and (before == -1 or far == -1):
+                        call_if_allowed(call, tensor)
+                    else:
+                        with pytest.raises(UsageError):
+                            call(tensor)
+                finally:
+                    flat[at] = before
+        call(tensor)
+
+
+def call_if_allowed(call: Callable[[Any], Any], tensor: SparseTensor) -> None:
+    with contextlib.suppress(UsageError):
+        call(tensor)
+
+
+@pytest.mark.drawn(3)
+@pytest.mark.parametrize(("format", "name"), combined(FORMATS_2D, CALLS, one_in=5))
+def test_matrices(format: str, name: str) -> None:
+    refuses(
+        CALLS[name],
+        tensor_in(format, pattern(2)),
+        format.startswith(("ell", "sell")),
+    )
+
+
+@pytest.mark.drawn(3)
+@pytest.mark.parametrize(("format", "name"), combined(TENSORS, CALLS_3, one_in=3))
+def test_tensors(format: str, name: str) -> None:
+    refuses(CALLS_3[name], tensor_in(format, pattern(3)), False)
+
+
+def test_what_is_written_and_right_is_seen() -> None:
+    """Other columns, other diagonals, rows that are no longer sorted: the product follows them."""
+    scipy = pytest.importorskip("scipy.sparse")
+    matrix, x = scipy.csr_array(pattern(2)), np.arange(1.0, SIDE + 1)
+    lw.sparse.spmv(matrix, x)
+    matrix.indices[: matrix.indptr[1]] = matrix.indices[: matrix.indptr[1]][::-1].copy()
+    np.testing.assert_allclose(lw.sparse.spmv(matrix, x), matrix @ x)
+    matrix.indices[0] = (matrix.indices[0] + 1) % SIDE
+    np.testing.assert_allclose(lw.sparse.spmv(matrix, x), matrix @ x)
+    diagonal = tensor_in("dia", np.eye(SIDE, k=-2) + np.eye(SIDE, k=3))
+    for offsets in ((-2, 3), (-7, 7), (0, 1), (5, 6), (-6, -5)):
+        diagonal.arrays["off"][:] = offsets
+        wanted = diagonal.to_dense() @ x
+        np.testing.assert_allclose(lw.sparse.spmv(diagonal, x), wanted)
+    spread = np.repeat(matrix.indices, 2)
+    tensor = sparse_tensor(
+        "csr_unsorted", (SIDE, SIDE), {"rowptr": matrix.indptr, "col": spread[::2]}, matrix.data
+    )
+    before = lw.sparse.spmv(tensor, x)
+    spread[:2] = (spread[0] + 1) % SIDE
+    matrix.indices[0] = spread[0]
+    np.testing.assert_allclose(lw.sparse.spmv(tensor, x), matrix @ x)
+    assert before.shape == (SIDE,)
+
+
+def test_a_compiled_kernel_validates_again() -> None:
+    tensor, x = tensor_in("csr", pattern(2)), np.ones(SIDE)
+    kernel = lw.sparse.compile_kernel("ij,j->i", tensor, x)
+    np.testing.assert_array_equal(kernel.run(), pattern(2) @ x)
+    tensor.arrays["col"][3] = 2_000_000_000
+    with pytest.raises(UsageError, match=r"col\[3\] = 2000000000 is outside its range"):
+        kernel.run()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from textwrap import dedent
-
 import pytest
 
 from contract_steps import contract_loops
@@ -15,7 +13,7 @@ from loopwright.lower.passes import lower_schedule
 from loopwright.transform.index_set_splitting import SeparateBox
 from loopwright.transform.interchange import Interchange
 from loopwright.transform.isl_scheduler import permutable_nest
-from loopwright.transform.loop_fusion import DistributeStatements, isolate
+from loopwright.transform.loop_fusion import DistributeStatements
 from loopwright.transform.loop_marks import Parallel
 from loopwright.transform.plan import apply_plan
 from loopwright.transform.privatize import ExpandArray
@@ -36,121 +34,13 @@ def loops_after(source: Program, *steps: Step) -> str:
     return "\n" + stmt_text(nest.body) + "\n"
 
 
-def text(block: str) -> str:
-    return dedent(block)
-
-
 def triangle() -> Program:
     arrays = {"A": "in float64 [n, n]", "C": "inout float64 [n, n]"}
     body = Do("C[i, j]", "C[i, j] + A[i, k] * A[j, k]")
     return program("syrk", arrays, For("i", 0, "n", For("k", 0, "n", For("j", 0, "i + 1", body))))
 
 
-def symmetric() -> Program:
-    """A scalar sum beside an update of rows further up, as in BLAS's symm."""
-    arrays = {
-        "A": "in float64 [n, n]",
-        "B": "in float64 [n, n]",
-        "C": "inout float64 [n, n]",
-        "t": "local float64 []",
-    }
-    inner = For(
-        "k",
-        0,
-        "i",
-        Do("C[k, j]", "C[k, j] + B[i, j] * A[i, k]"),
-        Do("t", "t + B[k, j] * A[i, k]"),
-    )
-    body = For("j", 0, "n", Do("t", "0"), inner, Do("C[i, j]", "C[i, j] + t"))
-    return program("symm", arrays, For("i", 0, "n", body))
-
-
 # -- golden --------------------------------------------------------------------------------------
-
-
-def test_split_box() -> None:
-    steps = (StripMine("i", 4), SeparateBox(("i", "k", "j"), ("i",), ("S0",), 0))
-    assert loops_after(triangle(), *steps) == text("""
-        for i_t in range(0, n, 4):
-            for i in range(i_t, min(n, i_t + 4)):
-                for k in range(n):
-                    for j in range(i_t + 1):
-                        C[i, j] = C[i, j] + A[i, k] * A[j, k]
-            for i_2 in range(i_t + 1, min(n, i_t + 4)):
-                for k_2 in range(n):
-                    for j_2 in range(i_t + 1, i_2 + 1):
-                        C[i_2, j_2] = C[i_2, j_2] + A[i_2, k_2] * A[j_2, k_2]
-        """)
-
-
-def test_regroup_may_change_the_order() -> None:
-    found = DistributeStatements("i", ("S0", "S2", "S3", "S1"), (3, 1))
-    source = symmetric()
-    assert isolate(initial_schedule(source), "i", "S1") == found
-    assert loops_after(source, found) == text("""
-        alloc stack t: float64[] strides []
-        for i in range(n):
-            for j in range(n):
-                t[] = 0.0
-                for k in range(i):
-                    t[] = t[] + B[k, j] * A[i, k]
-                C[i, j] = C[i, j] + t[]
-        for i_2 in range(1, n):
-            for j_2 in range(n):
-                for k_2 in range(i_2):
-                    C[k_2, j_2] = C[k_2, j_2] + B[i_2, j_2] * A[i_2, k_2]
-        """)
-
-
-def test_expand_a_local_scalar() -> None:
-    steps = (
-        ExpandArray("t", ("i", "j")),
-        DistributeStatements("i", ("S0", "S2", "S3", "S1"), (1, 1, 2)),
-    )
-    assert loops_after(symmetric(), *steps) == text("""
-        alloc scratch t_x: float64[n, n] strides [n, 1]
-        for i in range(n):
-            for j in range(n):
-                t_x[i, j] = 0.0
-        for i_2 in range(1, n):
-            for j_2 in range(n):
-                for k in range(i_2):
-                    t_x[i_2, j_2] = t_x[i_2, j_2] + B[k, j_2] * A[i_2, k]
-        for i_3 in range(n):
-            for j_3 in range(n):
-                for k_2 in range(i_3):
-                    C[k_2, j_3] = C[k_2, j_3] + B[i_3, j_3] * A[i_3, k_2]
-                C[i_3, j_3] = C[i_3, j_3] + t_x[i_3, j_3]
-        """)
-
-
-def lines() -> Program:
-    """A line of the caller's that every iteration uses; the last values stay in it."""
-    arrays = {"A": "inout float64 [n, m]", "line": "inout float64 [m]"}
-    body = For(
-        "q",
-        0,
-        "n",
-        For("p", 0, "m", Do("line[p]", "A[q, p] + 1")),
-        For("s", 0, "m", Do("A[q, s]", "line[s] * 2")),
-    )
-    return program("lines", arrays, body, params="n m")
-
-
-def test_expand_an_argument_keeps_its_last_values() -> None:
-    steps = (ExpandArray("line", ("q",)), DistributeStatements("q", ("S0", "S1"), (1, 1)))
-    assert loops_after(lines(), *steps) == text("""
-        alloc scratch line_x: float64[n, m] strides [m, 1]
-        for q in range(n):
-            for p in range(m):
-                line_x[q, p] = A[q, p] + 1.0
-        for q_2 in range(n):
-            for s in range(m):
-                A[q_2, s] = line_x[q_2, s] * 2.0
-        if n >= 1:
-            for line_0 in range(m):
-                line[line_0] = line_x[n - 1, line_0]
-        """)
 
 
 # -- cores ---------------------------------------------------------------------------------------
@@ -231,30 +121,6 @@ REFUSED: tuple[tuple[Program, tuple[Step, ...], str], ...] = (
         (StripMine("i", 4), core("i", "j", "k", shares=2), Parallel("i_t")),
         "the contraction of S0 is parallel; threads are shared out once",
     ),
-    (
-        triangle(),
-        (SeparateBox(("i", "k", "j"), ("i",), ("S1",), 0),),
-        "the statements of the nest are S0",
-    ),
-    (
-        matmul(),
-        (SeparateBox(("i", "j", "k"), ("i",), ("S0",), 0),),
-        "it is a box",
-    ),
-    (
-        symmetric(),
-        (DistributeStatements("i", ("S1", "S0", "S2", "S3"), (1, 3)),),
-        "would reverse flow S3[0, 0] -> S1[1, 0, 0]",
-    ),
-    (
-        symmetric(),
-        (DistributeStatements("i", ("S0", "S1"), (1, 1)),),
-        "the statements of loop 'i' are S0, S1, S2, S3",
-    ),
-    (symmetric(), (ExpandArray("t", ("k",)),), "array 't' is used outside the loops, by S0, S3"),
-    (symmetric(), (ExpandArray("t", ("j", "i")),), "loop 'i' is not inside loop 'j'"),
-    (symmetric(), (ExpandArray("x", ("i",)),), "there is no array 'x'"),
-    (lines(), (ExpandArray("A", ("q",)),), "S0 reads what 'A' held before"),
 )
 
 
@@ -263,17 +129,6 @@ def test_refused(source: Program, steps: tuple[Step, ...], reason: str) -> None:
     with pytest.raises(IllegalStep) as error:
         apply_plan(source, steps)
     assert f"{steps[-1]}: {reason}" in str(error.value)
-
-
-def test_values_that_pass_between_iterations_are_not_expanded() -> None:
-    arrays = {"a": "in float64 [n]", "s": "local float64 []", "b": "inout float64 [n]"}
-    body = For("i", 0, "n", Do("s", "s + a[i]"), Do("b[i]", "s"))
-    source = program("scan", arrays, Do("s", "0"), body)
-    with pytest.raises(IllegalStep, match="array 's' is used outside the loops, by S0"):
-        apply_plan(source, [ExpandArray("s", ("i",))])
-    inner = program("scan", arrays, For("i", 0, "n", Do("s", "s + a[i]"), Do("b[i]", "s")))
-    with pytest.raises(IllegalStep, match="array 's' carries out of an iteration"):
-        apply_plan(inner, [ExpandArray("s", ("i",))])
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 from dataclasses import replace
 
 import numpy as np
@@ -10,11 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backends.c_compiled import compile_c, needs_cc
 from backends.compiled import assert_same_bits, compile_nest, run_kernel
-from drawn import HUNTS, combined, in_all
+from drawn import HUNTS, in_all
 from loopwright import parse_c
-from loopwright.diagnostics import IllegalStep, UsageError
+from loopwright.diagnostics import IllegalStep
 from loopwright.ir.interpret import element_strides, interpret_program
 from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Program, Role
@@ -155,44 +153,6 @@ def test_random_recurrences_keep_every_bit(
             assert_same_bits(data[name], array, name)
 
 
-@pytest.mark.skipif(platform.machine() != "aarch64", reason="the fault is in code for AArch64")
-@pytest.mark.xfail(
-    reason="LLVM 22 takes the lesser of a maximum and 0.0 by fminnm, to which -0.0 is less",
-    strict=True,
-)
-def test_the_lesser_of_a_maximum_and_zero() -> None:
-    least = "(a[i - 1][j] < a[i][j - 1] ? a[i - 1][j] : a[i][j - 1])"
-    most = f"({least} > a[i][j - 1] ? {least} : a[i][j - 1])"
-    loops = "if (m >= n) for (int i = 2; i < n; i++) for (int j = 3; j < i; j++)"
-    program = source(f"a[i][j] = ({most} < 0 ? {most} : 0) + a[i][j - 1];", "double", loops)
-    nest = replace(nest_of(program, 4, 5), fuses=False)
-    kernel = compile_nest(nest, bounds=True)
-    for n, m in SIZES:
-        data = arrays(program, n, m)
-        wanted = {name: array.copy() for name, array in data.items()}
-        interpret_program(program, wanted, {"n": n, "m": m})
-        run_kernel(kernel, nest, data, launch(nest, data, n, m))
-        assert_same_bits(data["a"], wanted["a"])
-
-
-@needs_cc
-@pytest.mark.parametrize(("kind", "loops"), combined(sorted(KINDS), SHAPES, one_in=8))
-def test_c_keeps_every_bit(kind: str, loops: str) -> None:
-    programs = [
-        source(f"a[i][j] = {term} + a[i][j - 1];", kind, loops)
-        for term in (TERMS if in_all() else TERMS[::2])
-    ]
-    nests = [nest_of(program, 16, 16) for program in programs]
-    for program, nest, run in zip(programs, nests, compile_c(nests), strict=True):
-        for n, m in (*SIZES, (41, 67)):
-            data = arrays(program, n, m)
-            wanted = {name: array.copy() for name, array in data.items()}
-            interpret_program(program, wanted, {"n": n, "m": m})
-            run(data, launch(nest, data, n, m))
-            for name, array in wanted.items():
-                assert_same_bits(data[name], array, name)
-
-
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
@@ -218,8 +178,3 @@ def test_the_order_stays() -> None:
     steps = [Diagonals("i", "j", 4, 4), Interchange(("j", "i"))]
     with pytest.raises(IllegalStep, match="loop 'i' is taken by diagonals; its order comes before"):
         apply_plan(program, steps)
-
-
-def test_rows_are_two_or_more() -> None:
-    with pytest.raises(UsageError, match="two or more rows"):
-        Diagonals("i", "j", 1, 4)

@@ -5,10 +5,7 @@ from __future__ import annotations
 import islpy as isl
 import pytest
 
-from loopwright.machines.load import load_machine
-from loopwright.planner.generic import default_plan
 from loopwright.transform.isl_scheduler import SizeParameters, size_parameters
-from programs import Do, For, program
 
 
 def instances(text: str) -> isl.UnionSet:
@@ -67,20 +64,3 @@ def test_functions_come_back_with_numbers() -> None:
     assert reached.is_equal(isl.UnionSet("[n] -> { S[i] }"))
     plain = isl.UnionPwAff("{ S[i] -> [(i)] }")
     assert SizeParameters(()).back(plain) is plain
-
-
-def test_numbers_for_bounds_lead_to_the_plan_of_sizes() -> None:
-    """A factorisation gets its cores whether its size is a number or not."""
-
-    def kinds(size: str) -> list[str]:
-        update = For("k", 0, "j", Do("A[i, j]", "A[i, j] - A[i, k] * A[k, j]"))
-        lower = For("j", 0, "i", update, Do("A[i, j]", "A[i, j] / A[j, j]"))
-        above = For("k", 0, "i", Do("A[i, j]", "A[i, j] - A[i, k] * A[k, j]"))
-        body = For("i", 0, size, lower, For("j", "i", size, above))
-        source = program("lu", {"A": f"inout float64 [{size}, {size}]"}, body)
-        plan, _ = default_plan(source, load_machine("neoverse-n1"))
-        return sorted({step.kind for step in plan})
-
-    found = kinds("n")
-    assert {"contract", "reschedule", "separate_box", "split_index_set", "strip_mine"} <= set(found)
-    assert kinds("1200") == found

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 
 import loopwright as lw
@@ -12,10 +10,10 @@ from loopwright.frontends.c import read_c
 from loopwright.frontends.extract import extract
 from loopwright.ir.program import Program
 from loopwright.transform.grid_mapping import MapToBlocks, MapToThreads
-from loopwright.transform.loop_marks import Parallel, ParallelChunks, Simd
+from loopwright.transform.loop_marks import Parallel, Simd
 from loopwright.transform.machine_kinds import GPU, MESH, PROCESSOR, machine_kinds
 from loopwright.transform.mesh_mapping import MapToMesh
-from loopwright.transform.plan import Plan, apply_plan, apply_step, candidates, initial_schedule
+from loopwright.transform.plan import Plan, apply_plan, apply_step, initial_schedule
 from loopwright.transform.step import Step
 from loopwright.transform.tiling import StripMine
 
@@ -77,12 +75,6 @@ def test_one_machine(first: Step, step: Step, reasons: tuple[str, str]) -> None:
     assert str(caught.value) == told
 
 
-def test_chunks_of_strips() -> None:
-    steps = StripMine("i", 4), MapToBlocks("j", "x")
-    with pytest.raises(IllegalStep, match="a plan is for one machine"):
-        apply_plan(two(), (*steps, ParallelChunks("i_t", 2)))
-
-
 OF_GPU = """\
 the plan of 'two' is for a GPU, and the target is for a processor
 note: found loop 'i' is mapped to blocks of a GPU
@@ -113,36 +105,3 @@ def test_the_machine_of_the_target(step: Step, target: str, told: str) -> None:
     with pytest.raises(UsageError) as caught:
         lw.compile(TEXT, target, plan=Plan((step,)), machine=machine)
     assert str(caught.value) == told
-
-
-@pytest.mark.drawn(6)
-@pytest.mark.parametrize("seed", range(12))
-def test_random_plans_are_for_a_target_or_refused(seed: int) -> None:
-    """Whatever steps follow each other, each target has code for them or says why not."""
-    draw = random.Random(seed)
-    schedule = initial_schedule(two())
-    steps: list[Step] = []
-    for _ in range(5):
-        offered = [x for x in candidates(schedule) if x.kind in KINDS]
-        kind = draw.choice(sorted({step.kind for step in offered}))
-        step = draw.choice([x for x in offered if x.kind == kind])
-        try:
-            schedule = apply_step(schedule, step)
-        except IllegalStep:
-            continue
-        steps.append(step)
-    kinds = machine_kinds(schedule)
-    assert len(kinds) <= 1
-    plan = Plan(tuple(steps))
-    for target, kind, machine in (("c", PROCESSOR, None), ("cuda", GPU, "sm_80")):
-        if kinds.keys() - {kind}:
-            with pytest.raises(UsageError, match="and the target is for a"):
-                lw.compile(TEXT, target, plan=plan, machine=machine)
-        else:
-            assert lw.compile(TEXT, target, plan=plan, machine=machine)["two"].name == "two"
-
-
-KINDS = frozenset({
-    "map_to_blocks", "map_to_threads", "map_to_mesh", "parallel", "parallel_chunks", "share_from",
-    "strip_mine", "tile", "simd", "unroll", "interchange", "fuse",
-})  # fmt: skip

@@ -9,8 +9,6 @@ import pytest
 from contract_steps import contract_loops
 from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.ir.grid_kernel import ElementsVariant, GridVariant
-from loopwright.ir.schedule import Schedule
-from loopwright.ir.text import schedule_text
 from loopwright.transform.blocked_closure import BlockClosure, MapClosure
 from loopwright.transform.copy_live_in import CopyLiveIn
 from loopwright.transform.diagonals import Diagonals
@@ -39,7 +37,7 @@ from loopwright.transform.map_reduction import MapReduction
 from loopwright.transform.mesh_mapping import MapToMesh
 from loopwright.transform.outer_vectors import OuterVectors
 from loopwright.transform.partial_sums import PartialSums
-from loopwright.transform.plan import STEPS, Plan, apply_plan, candidates, initial_schedule
+from loopwright.transform.plan import STEPS, Plan, apply_plan
 from loopwright.transform.privatize import ExpandArray, Privatize
 from loopwright.transform.read_in_place import ReadInPlace
 from loopwright.transform.register_limits import CapRegisters, KeepInMemory
@@ -51,13 +49,13 @@ from loopwright.transform.skew import Skew
 from loopwright.transform.split_update import SplitUpdate
 from loopwright.transform.stage import StageArray
 from loopwright.transform.stage_box import StageBox
-from loopwright.transform.step import Step, Text
+from loopwright.transform.step import Text
 from loopwright.transform.stream_time import StreamTime
 from loopwright.transform.tiling import StripMine, Tile, TileWithin
 from loopwright.transform.time_tiles import TileTime, TileTimeInBlocks
 from loopwright.transform.unroll_and_jam import UnrollAndJam
 from loopwright.transform.update_order import ExchangeTerms, UpdateLast
-from programs import jacobi, matmul, matmul_in_nest
+from programs import matmul
 
 ONE_OF_EACH = Plan(
     (
@@ -216,49 +214,7 @@ def test_deep_data_is_refused() -> None:
         Plan.loads("[" * 200_000)
 
 
-def test_plan_is_applied_in_order() -> None:
-    source = matmul()
-    plan = Plan((Tile(("i", "j"), (4, 4)), Interchange(("k", "j")), Vectorize("j", 4)))
-    schedule = initial_schedule(source)
-    for step in plan:
-        schedule = step.apply(schedule)
-    assert schedule_text(apply_plan(source, plan)) == schedule_text(schedule)
-
-
 def test_first_illegal_step_ends_the_plan() -> None:
     with pytest.raises(IllegalStep) as caught:
         apply_plan(matmul(), Plan((StripMine("k", 4), Parallel("k"), Parallel("x"))))
     assert caught.value.step == Parallel("k")
-
-
-def test_loops_of_one_name_are_told_apart() -> None:
-    source = matmul_in_nest()
-    once = apply_plan(source, [Distribute("j"), Distribute("i")])
-    names = [line.split(":")[0].strip() for line in schedule_text(once).split("\n")]
-    assert [name for name in names if name.startswith("for")] == [
-        "for i",
-        "for j",
-        "for i_2",
-        "for j_2",
-        "for k",
-    ]
-
-
-def test_candidates_fit_and_are_data() -> None:
-    for source in (matmul(), jacobi(), matmul_in_nest()):
-        schedule = initial_schedule(source)
-        offered = list(candidates(schedule))
-        assert len(set(offered)) == len(offered)
-        assert Plan.loads(Plan(tuple(offered)).dumps()) == Plan(tuple(offered))
-        verdicts = [reason(step, schedule) for step in offered]
-        assert "" in verdicts
-        assert not any("there is no" in verdict for verdict in verdicts)
-
-
-def reason(step: Step, schedule: Schedule) -> str:
-    """Why a step is refused; empty when it is not."""
-    try:
-        step.apply(schedule)
-    except IllegalStep as refused:
-        return refused.reason
-    return ""

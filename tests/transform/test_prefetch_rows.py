@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
 
-from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.ir.program import Program
-from loopwright.ir.text import stmt_text
-from loopwright.lower.passes import lower_schedule
 from loopwright.machines.load import load_machine
 from loopwright.planner.loop_plans.fetches import plan_fetches
-from loopwright.transform.loop_marks import Parallel, PrefetchRows
 from loopwright.transform.plan import apply_plan
-from loopwright.transform.step import Step
-from loopwright.transform.unroll_and_jam import UnrollAndJam
-from oracle import assert_same
 from programs import Do, For, program
 
 
@@ -32,62 +23,6 @@ def columns(value: str, extent: int | str = "n", rank: int = 2, *, down: bool = 
 
 
 DOWN, UP = "s[i, j - 1] + u[j, ~i]", "s[i, j + 1] + u[j, ~i]"
-
-
-def text(source: Program, *steps: Step) -> str:
-    return stmt_text(lower_schedule(apply_plan(source, steps)).body)
-
-
-def prefetches(source: Program, *steps: Step) -> list[str]:
-    return [line.strip() for line in text(source, *steps).splitlines() if "prefetch" in line]
-
-
-def test_golden() -> None:
-    assert prefetches(columns(DOWN), PrefetchRows("j", 8)) == ["prefetch L1 u[j + 8, i]"]
-
-
-def test_up_a_column() -> None:
-    """The loop runs over -j."""
-    assert prefetches(columns(UP, down=False), PrefetchRows("j", 8)) == ["prefetch L1 u[-8 - j, i]"]
-
-
-def test_copies_share_a_line() -> None:
-    """Of places beside each other only the one furthest to the right is asked for."""
-    value = "s[i, j - 1] + u[j, i - 1] + u[j - 1, i] + u[j, i + 1]"
-    found = prefetches(columns(value), UnrollAndJam("i", 4), PrefetchRows("j", 8))
-    assert found == ["prefetch L1 u[j + 8, i_t + 4]"]
-
-
-def test_rows_that_are_walked_along_are_left_alone() -> None:
-    assert not prefetches(columns("s[i, j - 1] + u[i, j] + u[j, j]"), PrefetchRows("j", 8))
-
-
-@pytest.mark.parametrize(
-    ("steps", "reason"),
-    [
-        ((Parallel("i"), PrefetchRows("i", 8)), "marked or holds"),
-        ((PrefetchRows("i", 8),), "marked or holds"),
-        ((PrefetchRows("j", 8), PrefetchRows("j", 4)), "is prefetched already"),
-        ((PrefetchRows("q", 8),), "no loop 'q'"),
-    ],
-)
-def test_refused(steps: Sequence[Step], reason: str) -> None:
-    with pytest.raises(IllegalStep, match=reason):
-        apply_plan(columns(DOWN), steps)
-
-
-def test_no_iterations_ahead() -> None:
-    with pytest.raises(UsageError, match="one or more"):
-        PrefetchRows("j", 0)
-
-
-@pytest.mark.parametrize("n", [0, 1, 2, 3, 7])
-@pytest.mark.parametrize(
-    "steps", [(PrefetchRows("j", 8),), (UnrollAndJam("i", 2), PrefetchRows("j", 3))]
-)
-def test_meaning(n: int, steps: tuple[Step, ...]) -> None:
-    source = columns(DOWN)
-    assert_same(source, lower_schedule(apply_plan(source, steps)), {"n": n})
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 
 from drawn import combined
-from loopwright.diagnostics import IllegalStep, UsageError
+from loopwright.diagnostics import IllegalStep
 from loopwright.ir.program import Program
-from loopwright.ir.text import schedule_text
 from loopwright.lower.passes import lower_schedule
 from loopwright.machines.host import host
 from loopwright.machines.load import load_machine
@@ -17,7 +16,6 @@ from loopwright.planner.loop_plans.stencils import plan_stencils
 from loopwright.transform.loop_marks import Parallel
 from loopwright.transform.plan import apply_plan, initial_schedule
 from loopwright.transform.skew import Skew, smallest_skew
-from loopwright.transform.step import Step
 from oracle import assert_same
 from programs import Do, For, program
 
@@ -73,21 +71,6 @@ WAVES = passes(
 )
 
 
-def test_rewrite() -> None:
-    schedule = apply_plan(JACOBI, [Skew("t", 2, (0, 1), (1, 1), 8)])
-    assert schedule_text(schedule) == (
-        "schedule of passes:\n"
-        "    for t_t: S0[t, i, j] -> [(t - (t) mod 8)]; S1[t, k, l] -> [(t - (t) mod 8)]\n"
-        "        for t_w: S0[t, i, j] -> [(2t + i)]; S1[t, k, l] -> [(1 + 2t + k)]\n"
-        "            for t: S0[t, i, j] -> [(t)]; S1[t, k, l] -> [(t)]\n"
-        "                in order:\n"
-        "                    S0[t, i, j]:\n"
-        "                        for j: S0[t, i, j] -> [(j)]\n"
-        "                    S1[t, k, l]:\n"
-        "                        for l: S1[t, k, l] -> [(l)]"
-    )
-
-
 @pytest.mark.parametrize(
     ("source", "apart", "slope", "shifts", "counted"),
     [
@@ -119,33 +102,6 @@ def test_rows_that_depend_on_all_rows() -> None:
     source = program("lu", {"A": PLANE}, For("t", 0, "n", body))
     assert smallest_skew(initial_schedule(source), "t", 4, apart=False) is None
     assert plan_stencils(initial_schedule(source), host(), parallel=False) == ()
-
-
-@pytest.mark.parametrize(
-    ("step", "reason"),
-    [
-        (Skew("t", 1, (0,), (1,), 4), "has other parts"),
-        (Skew("q", 1, (0, 0), (1, 1), 4), "no loop 'q'"),
-        (Skew("t", 0, (0, 0), (1, 1), 4), "would reverse"),
-    ],
-)
-def test_refused(step: Step, reason: str) -> None:
-    with pytest.raises(IllegalStep, match=reason):
-        apply_plan(JACOBI, [step])
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [(1, (0,), (1, 1), 4), (1, (0, 0), (1, 2), 4), (-1, (0,), (1,), 4), (1, (0,), (1,), 0)],
-)
-def test_bad_fields(fields: tuple[int, tuple[int, ...], tuple[int, ...], int]) -> None:
-    with pytest.raises(UsageError):
-        Skew("t", *fields)
-
-
-def test_bad_width() -> None:
-    with pytest.raises(UsageError, match="a width"):
-        Skew("t", 1, (0,), (1,), 4, 0)
 
 
 @pytest.mark.drawn(5)
@@ -190,29 +146,6 @@ def test_width(source: Program, width: int) -> None:
     assert plan[0].width == width
 
 
-def test_rewrite_of_wide_waves() -> None:
-    schedule = apply_plan(JACOBI, [Skew("t", 2, (0, 1), (1, 1), 8, 2)])
-    assert schedule_text(schedule) == (
-        "schedule of passes:\n"
-        "    for t_t: S0[t, i, j] -> [(t - (t) mod 8)]; S1[t, k, l] -> [(t - (t) mod 8)]\n"
-        "        for t_w: S0[t, i, j] -> [(2t + i - (i) mod 2)]; "
-        "S1[t, k, l] -> [(1 + 2t + k - (1 + k) mod 2)]\n"
-        "            for t: S0[t, i, j] -> [(t)]; S1[t, k, l] -> [(t)]\n"
-        "                in order:\n"
-        "                    S0[t, i, j]:\n"
-        "                        for j: S0[t, i, j] -> [(j)]\n"
-        "                            unroll(2) for i: S0[t, i, j] -> [(i)]\n"
-        "                    S1[t, k, l]:\n"
-        "                        for l: S1[t, k, l] -> [(l)]\n"
-        "                            unroll(2) for k: S1[t, k, l] -> [(k)]"
-    )
-
-
-def test_rows_that_depend_on_each_other_stay_apart() -> None:
-    with pytest.raises(IllegalStep, match="would reverse"):
-        apply_plan(SEIDEL, [Skew("t", 1, (0,), (1,), 4, 2)])
-
-
 @pytest.mark.parametrize(("source", "slope"), [(JACOBI, 4), (WAVES, 3)], ids=["jacobi", "waves"])
 def test_wide_waves_apart(source: Program, slope: int) -> None:
     """Passes of a wave of two rows are independent with the slope that is found, not with less."""
@@ -222,27 +155,6 @@ def test_wide_waves_apart(source: Program, slope: int) -> None:
     apply_plan(source, [found, Parallel("t")])
     with pytest.raises(IllegalStep):
         apply_plan(source, [replace(found, slope=slope - 1), Parallel("t")])
-
-
-@pytest.mark.drawn(2)
-@pytest.mark.parametrize("width", [2, 3])
-@pytest.mark.parametrize("source", [JACOBI, WAVES], ids=["jacobi", "waves"])
-def test_meaning_of_wide_waves(source: Program, width: int) -> None:
-    skew = smallest_skew(initial_schedule(source), "t", 3, apart=False, width=width)
-    assert skew is not None
-    nest = lower_schedule(apply_plan(source, [skew]))
-    for n, m in ((0, 2), (1, 1), (2, 3), (3, 5), (7, 9), (12, 4)):
-        assert_same(source, nest, {"n": n, "m": m})
-
-
-@pytest.mark.drawn(3)
-@pytest.mark.parametrize("block", [1, 3, 8])
-def test_meaning_of_a_skew(block: int) -> None:
-    skew = smallest_skew(initial_schedule(JACOBI), "t", block, apart=False)
-    assert skew is not None
-    nest = lower_schedule(apply_plan(JACOBI, [skew]))
-    for n, m in ((0, 2), (3, 5), (7, 9)):
-        assert_same(JACOBI, nest, {"n": n, "m": m})
 
 
 def test_what_hands_nothing_on_is_no_loop_of_time() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 import loopwright as lw
@@ -34,19 +33,6 @@ def test_copies_of_the_body_keep_the_order_of_its_statements() -> None:
     after = apply_plan(program, Plan((UnrollAndJam("t", 4),)))
     (copied,) = [band for band in bands(nodes_of(after)) if isinstance(band.child, Sequence)]
     assert after.factors == ((copied.loop, 4),)
-
-
-@pytest.mark.parametrize("steps", [8, 11])
-def test_results_are_those_of_the_source(steps: int) -> None:
-    rng = np.random.default_rng(steps)
-    z = rng.random((steps, 37), dtype=np.float32)
-    price, mean = rng.random(37, dtype=np.float32), rng.random(37, dtype=np.float32)
-    found = []
-    for plan in (Plan(()), Plan((UnrollAndJam("t", 4),))):
-        arrays = price.copy(), mean.copy()
-        lw.compile(PATHS.encode(), "c", plan=[plan])(steps, 37, z, *arrays)
-        found.append(arrays)
-    np.testing.assert_array_equal(found[0], found[1])
 
 
 def test_loops_that_may_not_be_interchanged_are_refused() -> None:

@@ -1,54 +1,34 @@
-"""A whole validation: what is compared, what is left out, and how both are told."""
+"""Translations are compared at sizes that matter; the corpus passes."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from loopwright.ir.loops import For, LoopNest, Stmt
+from drawn import drawn
+from kernels.corpus import CONSTANT, KERNELS, LITERAL, SYMBOLIC, Mode, write_source
+from loopwright.frontends.c import read_c
+from loopwright.frontends.extract import program_of
+from loopwright.ir.loops import LoopNest
 from loopwright.ir.program import Program
-from loopwright.ir.visit import rebuild
 from loopwright.lower.passes import lower_schedule
-from loopwright.transform.loop_marks import Parallel, Vectorize
+from loopwright.machines.host import host
+from loopwright.planner.planners import model_planner
 from loopwright.transform.plan import Plan, apply_plan
 from loopwright.transform.step import Step
 from loopwright.validate import check_translation, validate
+from loopwright.validate.check_data import Runner
+from loopwright.validate.check_order import is_parallel
 from loopwright.validate.problem_sizes import pick_sizes
-from programs import Do, gemv, matmul, nest, program, triangular_solve
+from loopwright.validate.runners import jit_runners
+from programs import Do, nest, program
 from programs import For as Loop
 
 
 def lowered(source: Program, *steps: Step) -> LoopNest:
     return lower_schedule(apply_plan(source, Plan(steps)))
-
-
-def test_clean_report() -> None:
-    source = program("scale", {"x": "inout float64 [n]"}, Loop("i", 0, "n", Do("x[i]", "2 * x[i]")))
-    report = validate(source, lowered(source, Vectorize("i", 4)), sizes=({"n": 0}, {"n": 5}))
-    assert report.is_clean
-    assert str(report) == (
-        "checked: order against the interpreter at n = 0; n = 5\n"
-        "checked: jit against the interpreter at n = 0; n = 5\n"
-        "checked: jit against the source order at n = 67; n = 9; n = 19; n = 7; n = 17\n"
-        "checked: order against the source order at n = 67; n = 9; n = 19; n = 7; n = 17"
-    )
-
-
-def test_threads_and_runners_are_compared() -> None:
-    source = gemv()
-    calls: list[int] = []
-    report = validate(
-        source,
-        lowered(source, Parallel("i")),
-        sizes=({"n": 3, "m": 2},),
-        runners={"mine": lambda arrays, params: calls.append(params["n"])},
-    )
-    assert not report.is_clean
-    assert calls
-    assert {difference.runner for difference in report.differences} == {"mine"}
-    assert "mine, jit, jit, 2 threads against the interpreter" in report.checked[1]
 
 
 def test_forms_are_compared_with_the_source_order_by_the_same_compiler() -> None:
@@ -71,22 +51,6 @@ def test_forms_are_compared_with_the_source_order_by_the_same_compiler() -> None
     }
     assert {d.runner for d in found[False].differences} == {"mine"}
     assert found[True].is_clean
-
-
-def test_difference_at_sizes_of_several_tiles() -> None:
-    """What goes wrong from the 16th iteration on shows at no small size."""
-    source = program("scale", {"x": "inout float64 [n]"}, Loop("i", 0, "n", Do("x[i]", "2 * x[i]")))
-
-    def capped(stmt: Stmt) -> Stmt:
-        return replace(stmt, stop=stmt.stop.min(16)) if isinstance(stmt, For) else stmt
-
-    nest_ = lowered(source)
-    report = validate(source, replace(nest_, body=rebuild(nest_.body, capped)))
-    assert {(d.kind.value, d.runner) for d in report.differences} == {
-        ("data", "jit"),
-        ("order", "value numbers"),
-    }
-    assert all(dict(d.params)["n"] > 16 for d in report.differences)
 
 
 def test_large_sizes_at_which_a_program_means_nothing_are_left_out() -> None:
@@ -115,25 +79,6 @@ def test_program_that_reads_what_nobody_wrote() -> None:
     assert not any("source order" in line for line in report.checked)  # no other size is left
 
 
-def test_translation_at_given_sizes() -> None:
-    source = matmul()
-    sizes = pick_sizes(source, count=3)
-    assert check_translation(source, lowered(source), sizes) == ()
-    wrong = lowered(matmul("ijk", Do("C[i, j]", "C[i, j] - A[i, k] * B[k, j]")))
-    assert check_translation(source, wrong, sizes)
-
-
-@pytest.mark.parametrize("make", [matmul, triangular_solve], ids=["matmul", "triangular_solve"])
-def test_sizes(make: object) -> None:
-    source: Program = make()  # type: ignore[operator]
-    found = pick_sizes(source, seed=3)
-    assert found == pick_sizes(source, seed=3)
-    assert len(found) == 8
-    assert dict.fromkeys(source.params, 0) in found
-    assert dict.fromkeys(source.params, 1) in found
-    assert len({tuple(params.items()) for params in found}) == len(found)
-
-
 def test_sizes_stay_in_bounds_and_within_effort() -> None:
     ahead = program("ahead", {"x": "inout float64 [4]"}, Loop("i", 0, "n", Do("x[i]", "1")))
     assert [params["n"] for params in pick_sizes(ahead)] == [0, 1, 2, 3]
@@ -147,3 +92,42 @@ def test_sizes_stay_in_bounds_and_within_effort() -> None:
     report = validate(constant, lowered(constant))
     assert report.skipped == ("small sizes: the program allows none",)
     assert report.checked[-1].startswith("order against the source order at n = 67")
+
+
+SIZES = (0, 1, 2, 3, 5, 7)
+MOST_ACCESSES = 2_000
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("corpus")
+
+
+def programs(number: int, mode: Mode, folder: Path) -> list[Program]:
+    """The regions of a kernel; types and leave to reassociate change from one to the next."""
+    kernel = list(KERNELS.values())[number]
+    dtype = kernel.dtypes[number % len(kernel.dtypes)]
+    # Literal bounds are the extents: small ones, so that the interpreter can follow.
+    extents = dict.fromkeys(kernel.sizes, 4 if mode is LITERAL else 13)
+    source = write_source(kernel, folder, dtype=dtype, mode=mode, extents=extents)
+    regions = read_c(source).regions
+    return [program_of(region.tree, reassoc=number % 2 == 0) for region in regions]
+
+
+def compiled(nest: LoopNest) -> dict[str, Runner]:
+    """Machine code for one thread and for two."""
+    teams = (1, 2) if is_parallel(nest) else (1,)
+    names = (f"jit, {threads} threads" for threads in teams)
+    return dict(zip(names, jit_runners(nest, teams), strict=True))
+
+
+@pytest.mark.drawn(4)
+@pytest.mark.parametrize("number", drawn(range(len(KERNELS)), 6), ids=drawn(KERNELS, 6))
+def test_kernel(number: int, folder: Path) -> None:
+    """None, one, two and primes: as many sizes as the interpreter can follow."""
+    for each in programs(number, (SYMBOLIC, CONSTANT)[number // 2 % 2], folder):
+        nest = lower_schedule(model_planner(each, host(), 2)[1])
+        sizes = pick_sizes(each, values=SIZES, most=MOST_ACCESSES, count=5, seed=number)
+        assert len(sizes) >= (1 if not each.params else 3)
+        found = check_translation(each, nest, sizes, runners=compiled(nest), threads=(2,))
+        assert [str(difference) for difference in found] == []

@@ -12,16 +12,15 @@ from loopwright.ir.program import Program
 from loopwright.lower.passes import lower_schedule
 from loopwright.transform.blocked_closure import BlockClosure
 from loopwright.transform.interchange import Interchange
-from loopwright.transform.loop_marks import Parallel, Unroll, Vectorize
+from loopwright.transform.loop_marks import Parallel, Unroll
 from loopwright.transform.partial_sums import PartialSums
 from loopwright.transform.plan import Plan, apply_plan, initial_schedule
 from loopwright.transform.step import Step
 from loopwright.transform.tiling import Tile
 from loopwright.validate.check_data import compare_value_numbers
-from loopwright.validate.problem_sizes import large_sizes
 from loopwright.validate.runners import jit_runner
 from loopwright.validate.value_numbers import NotNumbered, number_values
-from programs import Do, For, floyd_warshall, jacobi, lu, matmul, nest, program
+from programs import Do, For, floyd_warshall, nest, program
 
 
 def lowered(source: Program, *steps: Step) -> LoopNest:
@@ -46,11 +45,6 @@ def test_legal_plans_keep_value_numbers(dtype: str) -> None:
     source = program("square", arrays, body)
     steps = Tile(("i", "j", "k"), (8, 8, 8)), Parallel("i_t"), Unroll("k", 4)
     assert same(source, lowered(source, *steps), {"n": 19})
-
-
-def test_vectors_and_sweeps() -> None:
-    source = jacobi()
-    assert same(source, lowered(source, Vectorize("i", 4), Vectorize("j", 2)), {"n": 37, "m": 5})
 
 
 def test_order_of_float_sums_counts_unless_free() -> None:
@@ -127,13 +121,3 @@ def test_data_that_steer_cannot_be_hashed() -> None:
     blocked = lowered(source, next(BlockClosure.candidates(initial_schedule(source))))
     with pytest.raises(NotNumbered, match="its data decide which statements run"):
         number_values(blocked, reassociate=True)
-
-
-def test_large_sizes_pass_the_tiles() -> None:
-    source = matmul()
-    tiled = lowered(source, Tile(("i", "j", "k"), (40, 40, 40)))
-    found = large_sizes(source, tiled, seed=0)
-    assert {"n": 41, "m": 41, "q": 41} in found
-    assert {"n": 83, "m": 83, "q": 83} in found
-    triangle = lu()
-    assert all(params["n"] >= 5 for params in large_sizes(triangle, lowered(triangle), seed=0))

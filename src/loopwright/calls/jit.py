@@ -124,7 +124,10 @@ class JitFunction:
     def _known(self, args: tuple[Any, ...]) -> Recordable | None:
         """The code that a call has run; None where Python has run it."""
         found = self._found.get(argument_types(args))
-        return AffineCall(found, args) if isinstance(found, Specialisation) else found
+        if isinstance(found, Specialisation):
+            return AffineCall(found, args)
+        # Functions that Python drives call their segments, which are written down by themselves.
+        return found if hasattr(found, "record") else None
 
     def _call_in_python(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         if not self._is_usual:

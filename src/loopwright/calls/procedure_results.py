@@ -160,8 +160,9 @@ class ResultLayout:
     def _view(self, view: ArrayView, integer: Callable[[Expr], int]) -> Finish:
         place = self._places[view.base]
         start, shape, steps = self._layout(view, integer)
+        base_shape = tuple(map(integer, self._procedure.array(view.base).shape))
         plain = _plain_slices(start, shape, steps)
-        if plain is not None:
+        if plain is not None and _stays_inside(base_shape, start, shape, steps):
             index, back, new = plain
             return lambda memory: memory[place][index].transpose(back)[new]
         first = tuple(slice(at, None) for at in start)
@@ -172,6 +173,17 @@ class ResultLayout:
             return as_strided(base if 0 in shape else base[first], shape, strides)
 
         return finish
+
+
+def _stays_inside(
+    base: tuple[int, ...],
+    start: tuple[int, ...],
+    shape: tuple[int, ...],
+    steps: list[list[tuple[int, int]]],
+) -> bool:
+    """Whether each axis runs inside of its dimension; a reshaped array runs on in the next one."""
+    pairs = [(d, step * (n - 1)) for axis, n in zip(steps, shape, strict=True) for d, step in axis]
+    return all(0 <= start[d] + far < base[d] for d, far in pairs)
 
 
 def _plain_slices(

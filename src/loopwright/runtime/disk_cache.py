@@ -116,8 +116,9 @@ class DiskCache:
         most = self.limit if total <= self.limit else self.limit - self.limit // _LOOKS
         late = time.time_ns() - _UNFINISHED
         for used, name, size in files:
+            is_being_written = name.startswith(_NEW) and used >= late
             is_left_behind = name.startswith(_NEW) and used < late
-            if total > most or is_left_behind:
+            if is_left_behind or (total > most and not is_being_written):
                 _remove(self.directory / name)
                 total -= size
 

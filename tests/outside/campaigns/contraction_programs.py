@@ -1,8 +1,12 @@
 """Random programs made of contractions, against a C compiler: results are equal bit by bit.
 
+The roads: `lw.jit` of the Python text, `lw.compile` of the C text, and the C that `loopwright cc`
+makes of it, compiled by the system's compiler.
+
 One to four products, each of what the one before has left: any number of batch loops, of free loops
 of both factors and of summed loops; initial values (zero, a bias, what was there, that scaled);
-epilogues (ReLU, scale, bias, residual); sums in an element or in a scalar; nests that share their
+epilogues (ReLU, scale, bias, residual); sums in an element or in a scalar, or
+the least of the sums of two factors; triangles; nests that share their
 outer loops or stand apart; shifted and strided subscripts, transposed operands; temporaries as
 arguments or inside the function; sizes from 0 on, in arguments or in the text.
 
@@ -12,7 +16,9 @@ fused or not, and sums round, so that bits tell whether they were taken in the o
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import io
 import shutil
 import subprocess
 import tempfile
@@ -25,13 +31,14 @@ from typing import Any
 import numpy as np
 
 import loopwright as lw
+from frontends.kernels import define
+from loopwright.cli import main
 from loopwright.runtime.thread_pool import num_threads
-from outside.campaigns import tensor_programs
 from outside.campaigns.campaign import Campaign, Case, Difference, Random, Unjudged, chance, pick
 from outside.campaigns.program_text import c_text, python_text
 
 ROADS = ("c", "c", "cc", "jit")
-DTYPES = ("float64", "float64", "float32", "int32")
+DTYPES = ("float64", "float64", "float32", "int32", "int64")
 SIZES = (1, 2, 3, 4, 5, 7, 8, 13, 16, 17, 29, 31, 40, 67)
 MOST_POINTS = 60_000  # of one product
 LETTERS = "abcdefgh"
@@ -68,7 +75,38 @@ def draw(random: Random) -> Case:
     if not case["literal"] and chance(random, 8):
         sizes[str(pick(random, *LETTERS))] = 0
     case["body"] = _joined(random, stages)
+    if chance(random, 3):
+        inner, outer = (str(x) for x in random.choice(list(LETTERS), 2, replace=False))
+        # Of a temporary some elements may never be set.
+        case |= {"body": _triangular(case["body"], inner, outer), "hidden": []}
     return case
+
+
+def _triangular(body: Nodes, inner: str, outer: str) -> Nodes:
+    """The body with loops over a letter that end at another's variable, where `_mended` agrees."""
+    found = []
+    for node in body:
+        if node[0] == "for":
+            _, letter, bound, inside = node
+            bound = outer if letter == inner else bound
+            node = ["for", letter, bound, _triangular(inside, inner, outer)]
+        found.append(node)
+    return found
+
+
+def _mended(
+    body: list[Any], sizes: dict[str, int], known: frozenset[str] = frozenset()
+) -> list[Any]:
+    """The body with triangles only where the other loop is around, and no longer than its own."""
+    found = []
+    for node in body:
+        if node[0] != "for":
+            found.append(node)
+            continue
+        _, letter, bound, inner = node
+        kept = bound if bound in known and sizes[bound] <= sizes[letter] else None
+        found.append(["for", letter, kept, _mended(inner, sizes, known | {letter})])
+    return found
 
 
 def _stage(random: Random, case: Case, number: int, previous: list[str] | None) -> _Stage:
@@ -101,6 +139,9 @@ def _stage(random: Random, case: Case, number: int, previous: list[str] | None) 
         case["hidden"].append(name)
     factors = [read, factor] if chance(random, 2) else [factor, read]
     product = ["*", *factors]
+    if chance(random, 6):
+        product = ["*", ["scalar", "alpha"], product]
+    is_least = chance(random, 10)
     form = pick(random, "inside", "inside", "apart", "scalar")
     order = [str(c) for c in random.permutation(out)]
     inner = [str(c) for c in random.permutation(summed)]
@@ -109,13 +150,15 @@ def _stage(random: Random, case: Case, number: int, previous: list[str] | None) 
     def nodes(around: set[str]) -> Nodes:
         own = [c for c in order if c not in around]
         update = ["set", target, ["+", target, product]]
-        if form == "scalar":
+        if is_least:
+            update = ["set", target, ["min", target, ["+", *factors]]]
+        if form == "scalar" and not is_least:
             total = ["local", "s"]
             start = ["set", total, first[2] if first else target]
             value = _put(last[2], target, total) if last else total
             steps = _loops(inner, [["set", total, ["+", total, product]]])
             return _loops(own, [start, *steps, ["set", target, value]])
-        if form == "inside":
+        if form != "apart":
             whole = [first, *_loops(inner, [update]), last]
             return _loops(own, [node for node in whole if node])
         parts = [(own, first), ([c for c in mixed if c not in around], update), (own, last)]
@@ -237,6 +280,7 @@ def arguments(case: Case) -> dict[str, Any]:
 
 
 def check(case: Case) -> None:
+    case = {**case, "body": _mended(case["body"], case["sizes"])}
     expected, found = arguments(case), arguments(case)
     _by_compiler(case, expected)
     arrays = [name for name in case["arrays"] if name not in case["hidden"]]
@@ -247,7 +291,7 @@ def check(case: Case) -> None:
     usual = num_threads()
     lw.set_num_threads(case["threads"])
     try:
-        tensor_programs.ROAD[case["road"]](case, found)
+        ROAD[case["road"]](case, found)
     finally:
         lw.set_num_threads(usual)
     for name in arrays:
@@ -267,15 +311,101 @@ def _by_compiler(case: Case, values: dict[str, Any]) -> None:
         flags = ["-O1", "-w", "-shared", "-fPIC", "-std=gnu11"]
         subprocess.run([compiler, *flags, str(source), "-o", str(library)], check=True)
         loaded = ctypes.CDLL(str(library))
-        loaded.kernel(*(tensor_programs.as_c(x, case["dtype"]) for x in values.values()))
+        loaded.kernel(*(as_c(x, case["dtype"]) for x in values.values()))
+
+
+def _by_jit(case: Case, values: dict[str, Any]) -> None:
+    lw.jit(define(python_text(case)))(*values.values())
+
+
+def _by_compile(case: Case, values: dict[str, Any]) -> None:
+    lw.compile(c_text(case))(*values.values())
+
+
+def _by_cc(case: Case, values: dict[str, Any]) -> None:
+    compiler = shutil.which("gcc") or shutil.which("cc")
+    if compiler is None:
+        raise Unjudged("no C compiler")
+    with tempfile.TemporaryDirectory() as name:
+        source, output, library = (Path(name, x) for x in ("kernel.c", "kernel.opt.c", "kernel.so"))
+        source.write_text(c_text(case), encoding="utf-8")
+        told = io.StringIO()
+        with contextlib.redirect_stderr(told), contextlib.redirect_stdout(told):
+            status = main(["cc", str(source), "-o", str(output)])
+        if status != 0:
+            raise lw.UsageError(told.getvalue().strip().splitlines()[0])
+        flags = ["-O1", "-shared", "-fPIC", "-fopenmp", "-std=gnu11"]
+        subprocess.run([compiler, *flags, str(output), "-o", str(library)], check=True)
+        loaded = ctypes.CDLL(str(library))
+        if hasattr(loaded, "omp_set_num_threads"):  # a region may have been left as it is
+            loaded.omp_set_num_threads(case["threads"])
+        loaded.kernel(*(as_c(value, case["dtype"]) for value in values.values()))
+
+
+def as_c(value: Any, dtype: str) -> Any:
+    """An argument as ctypes passes it to the C text."""
+    if isinstance(value, np.ndarray):
+        return ctypes.c_void_p(value.ctypes.data)
+    if isinstance(value, float):
+        return ctypes.c_float(value) if dtype == "float32" else ctypes.c_double(value)
+    return ctypes.c_int64(value)
+
+
+ROAD = {"jit": _by_jit, "c": _by_compile, "cc": _by_cc}
 
 
 def smaller(case: Case) -> Iterator[Case]:
-    """Temporaries as arguments first: nothing else may take their initial values away."""
+    """Fewer statements and loops; then fewer threads, plainer types and smaller sizes.
+
+    Temporaries are arguments first: nothing else may take their initial values away.
+    """
     if case["hidden"]:
         yield {**case, "hidden": []}
         return
-    yield from tensor_programs.smaller(case)
+    for body in _fewer(case["body"]):
+        if body:
+            yield _used({**case, "body": body})
+    for field, plain in (("threads", 1), ("literal", False), ("dtype", "float64")):
+        if case[field] != plain:
+            yield {**case, field: plain}
+    for c, n in case["sizes"].items():
+        for less in (1, 2, n // 2, n - 1):
+            if 0 < less < n:
+                yield {**case, "sizes": {**case["sizes"], c: less}}
+
+
+def _fewer(body: list[Any]) -> Iterator[list[Any]]:
+    """The body without one of its nodes, or with one that is simpler."""
+    for k, node in enumerate(body):
+        yield [*body[:k], *body[k + 1 :]]
+        if node[0] == "for":
+            if node[2] is not None:
+                yield [*body[:k], ["for", node[1], None, node[3]], *body[k + 1 :]]
+            for inner in _fewer(node[3]):
+                if inner:
+                    yield [*body[:k], [*node[:3], inner], *body[k + 1 :]]
+        elif isinstance(node[2], list) and node[2][0] in ("relu", "+", "*", "min"):
+            for part in node[2][1:]:
+                yield [*body[:k], [*node[:2], part], *body[k + 1 :]]
+
+
+def _used(case: Case) -> Case:
+    """The case without arrays and scalars that nothing mentions."""
+    text = python_text(
+        {**case, "arrays": {}, "scalars": {}, "body": _mended(case["body"], case["sizes"])}
+    )
+    arrays = {name: shape for name, shape in case["arrays"].items() if f"{name}[" in text}
+    scalars = {name: value for name, value in case["scalars"].items() if name in text}
+    letters = {c for shape in arrays.values() for c, _ in shape} | set(_letters(case["body"]))
+    sizes = {c: n for c, n in case["sizes"].items() if c in letters}
+    return {**case, "arrays": arrays, "scalars": scalars, "sizes": sizes}
+
+
+def _letters(body: list[Any]) -> Iterator[str]:
+    for node in body:
+        if node[0] == "for":
+            yield node[1]
+            yield from _letters(node[3])
 
 
 def campaign() -> Campaign:

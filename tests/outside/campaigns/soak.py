@@ -36,14 +36,12 @@ from outside.campaigns import (
     resource_faults,
     scalar_programs,
     sparse_formats,
-    tensor_programs,
     tiled_nests,
 )
 from outside.campaigns.campaign import REGRESSIONS, Campaign, Case, Verdict, judge, save, shrunk
 
 MAKERS = {
     "einsums": einsums.campaign,
-    "tensor_programs": tensor_programs.campaign,
     "contraction_programs": contraction_programs.campaign,
     "sparse_formats": sparse_formats.campaign,
     "memory_safety": memory_safety.campaign,

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -16,22 +13,16 @@ from hypothesis import strategies as st
 from drawn import some
 from loopwright.ir.dtypes import DTYPES, FLOAT64, INT32, INT64
 from loopwright.ir.expr import Binary, Cast, Const, Expr, Load, Var
-from loopwright.ir.loops import For, Mark
 from loopwright.ir.program import Role
-from loopwright.ir.visit import statements
-from loopwright.sparse.spf import chunk_plan
-from loopwright.sparse.spf import compile_computation as compile_module
 from loopwright.sparse.spf.chunk_loops import chunk_computation
 from loopwright.sparse.spf.chunk_plan import (
     ChunkContext,
     ChunkedComputation,
     allocate_rows,
     chunk_bounds,
-    chunk_count,
 )
 from loopwright.sparse.spf.compile_computation import compile_computation
 from loopwright.sparse.spf.computation import Computation, DataSpace, Stmt
-from loopwright.sparse.spf.scan import scan
 from loopwright.sparse.uf import Facts
 
 ALL = "{[e] : 0 <= e < N}"
@@ -202,15 +193,6 @@ def test_any_number_of_shares_gives_the_same(
         assert one[array].tobytes() == several[array].tobytes(), array
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_the_loop_over_shares_is_marked(name: str) -> None:
-    chunked = chunk_computation(CASES[name], APART)
-    assert isinstance(chunked, ChunkedComputation)
-    loops = [s for s in statements(scan(chunked.computation).body) if isinstance(s, For)]
-    assert any(loop.mark is Mark.PARALLEL for loop in loops)
-    assert "#pragma omp" in compile_computation(chunked.computation).inspect("c")
-
-
 def test_a_place_that_nothing_keeps_apart_is_refused() -> None:
     reason = chunk_computation(PLACES)
     assert isinstance(reason, str)
@@ -227,17 +209,6 @@ def test_a_value_that_goes_on_is_refused() -> None:
         Stmt.of("keep", ALL, (1, "e", 1), "out(e)", Load("x", (), INT32)),
     )
     assert chunk_computation(computation) == "x goes from iteration to iteration"
-
-
-def test_a_recurrence_through_an_array_is_refused() -> None:
-    value = Binary("mul", Load("a", (e,), INT32), at_e)
-    inside = "{[e] : 0 <= e < N-1}"
-    computation = _made(
-        _spaces(("a", INT32, ("N",), INOUT)), Stmt.of("next", inside, ("e",), "a(e+1)", value)
-    )
-    reason = chunk_computation(computation)
-    assert isinstance(reason, str)
-    assert "dependence" in reason
 
 
 def test_a_counter_that_is_read_as_it_moves_is_no_histogram() -> None:
@@ -259,46 +230,6 @@ def test_floating_sums_keep_their_order() -> None:
     total = np.zeros(2)
     _run(chunked, {"key": keys, "value": values, "sum": total}, {"N": 4, "M": 2}, 2)
     assert total[0] == 0.0
-
-
-def test_threads_are_used_where_entries_pay(monkeypatch: pytest.MonkeyPatch) -> None:
-    chunked = chunk_computation(HISTOGRAM)
-    assert isinstance(chunked, ChunkedComputation)
-    many = 4 * chunk_plan.LEAST
-    keys = {"key": np.zeros(many, np.int32)}
-    assert chunk_count(chunked, keys, {"N": many, "M": 10}, 8) == 4
-    assert chunk_count(chunked, keys, {"N": many, "M": 10}, 2) == 2
-    assert chunk_count(chunked, keys, {"N": chunk_plan.LEAST, "M": 10}, 8) == 1
-    assert chunk_count(chunked, keys, {"N": many, "M": many}, 8) == 2
-    assert chunk_count(chunked, keys, {"N": many, "M": 2 * many}, 8) == 1
-    monkeypatch.setattr(chunk_plan, "LEAST", 1)
-    assert chunk_count(chunked, keys, {"N": 3, "M": 1}, 8) == 3
-
-
-def test_looking_pays_later_than_moving() -> None:
-    """The largest number is found at the speed of reading: a worker is woken for more of them."""
-    chunked = chunk_computation(HIGH)
-    assert isinstance(chunked, ChunkedComputation)
-    assert chunked.is_light
-    many = 4 * chunk_plan.LEAST
-    assert chunk_count(chunked, {}, {"N": many, "M": 1}, 8) == 1
-    assert chunk_count(chunked, {}, {"N": 2 * chunk_plan.LEAST_LIGHT, "M": 1}, 8) == 2
-    for name in ("histogram", "places", "sums"):
-        moved = chunk_computation(CASES[name], APART)
-        assert isinstance(moved, ChunkedComputation)
-        assert not moved.is_light
-
-
-def test_run_uses_shares_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunk_plan, "LEAST", 1)
-    monkeypatch.setattr(chunk_plan, "LEAST_LIGHT", 1)
-    rng = np.random.default_rng(0)
-    keys = rng.integers(0, 9, 100).astype(np.int32)
-    for threads in (1, 2, 5):
-        count = np.zeros(9, np.int32)
-        code = compile_computation(HISTOGRAM)
-        code.run({"key": keys, "count": count}, {"N": 100, "M": 9}, threads)
-        assert count.tolist() == np.bincount(keys, minlength=9).tolist()
 
 
 def test_shares_of_rows_hold_as_many_entries() -> None:
@@ -333,34 +264,3 @@ def test_what_belongs_together_is_not_cut() -> None:
         300,
         300,
     ]
-
-
-def test_threads_that_come_first_at_once_all_run_run_chunked(monkeypatch: Any) -> None:
-    """What the first call finds for several threads is published when all of it is there."""
-    count, callers = 1 << 14, 4
-    for name in ("LEAST", "LEAST_LIGHT"):
-        monkeypatch.setattr(chunk_plan, name, 1 << 8)
-    key = np.random.default_rng(0).integers(0, 50, count).astype(np.int32)
-    expected = np.bincount(key, minlength=50)
-    is_slow = threading.Event()
-
-    def slow_share(computation: Computation) -> Any:
-        is_slow.set()
-        time.sleep(0.05)  # others come while it is looked for
-        return chunk_computation(computation)
-
-    monkeypatch.setattr(compile_module, "chunk_computation", slow_share)
-    code = compile_module.CompiledComputation(HISTOGRAM)
-
-    def counted(_: int) -> Any:
-        out = np.zeros(50, np.int32)
-        is_shared = code._run_chunked({"key": key, "count": out}, {"N": count, "M": 50}, 2)
-        return is_shared, out
-
-    with ThreadPoolExecutor(callers) as pool:
-        first = pool.submit(counted, 0)
-        is_slow.wait()
-        found = [first.result, *(pool.submit(counted, n).result for n in range(1, callers))]
-        for is_shared, out in (result() for result in found):
-            assert is_shared
-            np.testing.assert_array_equal(out, expected)

@@ -1,7 +1,5 @@
 """The loop scanner: readable nests, the hazards of index arrays as parameters, refusals."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, reject, settings
@@ -14,7 +12,7 @@ from loopwright.ir.check import check_nest
 from loopwright.ir.dtypes import INT32
 from loopwright.ir.program import Role
 from loopwright.ir.text import nest_text
-from loopwright.sparse.spf.computation import Computation, DataSpace, Stmt, computation_text
+from loopwright.sparse.spf.computation import Computation, DataSpace, Stmt
 from loopwright.sparse.spf.scan import scan
 from loopwright.sparse.uf import Facts, FunctionFacts, Monotone, parse_set
 from loopwright.sparse.uf.axioms import parse_rules
@@ -82,41 +80,6 @@ def check(
     return body(nest_text(nest))
 
 
-def test_rows() -> None:
-    found = check(
-        ["{[i,k,j] : ROWS && 0 <= k < K && j = col(k) && 0 <= j < M}"],
-        [(0, "i", 0, "k", 0, "j", 0)],
-    )
-    assert found == (
-        "for i in range(N):\n"
-        "    for k in range(int64(ptr[i]), int64(ptr[i + 1])):\n"
-        "        let j: int64 = int64(col[k])\n"
-        "        trace[] = trace[] * 31 + 1000 + i * 11 + k * 24 + j * 37"
-    )
-
-
-def test_lines_ahead_of_stores_are_asked_for() -> None:
-    """A hint has no meaning, but code for it is other code."""
-    plain = Stmt.of("put", "{[i] : 0 <= i < N}", ("i",), "y(f(i))", ir.Const(1, INT32))
-    spaces = (*SPACES, DataSpace.of("y", INT32, ["M"], Role.INOUT))
-    hinted, bare = (
-        Computation("kernel", spaces, (replace(plain, ahead=n),), SYMBOLS) for n in (16, 0)
-    )
-    assert "prefetch L1 write y[int64(f[i]) + 16]" in nest_text(scan(hinted))
-    assert "prefetch" not in nest_text(scan(bare))
-    assert computation_text(hinted) != computation_text(bare)
-
-
-def test_without_facts_nothing_is_dropped() -> None:
-    found = check(
-        ["{[i,k,j] : ROWS && 0 <= k < K && j = col(k) && 0 <= j < M}"],
-        [(0, "i", 0, "k", 0, "j", 0)],
-        facts=Facts(),
-    )
-    assert "range(max(0, int64(ptr[i])), min(K, int64(ptr[i + 1])))" in found
-    assert "if j < M" in found
-
-
 ASCENT = "forall x,k: 0<=x<N && ptr(x)<=k<ptr(x+1)-1 => col(k)<col(k+1)"
 UP_TO = "{[i,k] : ROWS && 0 <= k < K && col(k) < i}"
 
@@ -140,34 +103,7 @@ def test_a_loop_ends_where_no_later_iteration_passes_its_test(rule: str) -> None
     assert_traces_equal(computation, arrays, symbols)
 
 
-def test_tests_of_some_statements_end_no_loop() -> None:
-    facts = Facts(FACTS.functions, parse_rules(ASCENT))
-    both = [spelled(UP_TO), spelled("{[i,k] : ROWS && 0 <= k < K}")]
-    times = [(0, "i", 0, "k", 0), (0, "i", 0, "k", 1)]
-    computation = traced(both, times, SPACES, SYMBOLS, facts)
-    assert "until" not in nest_text(scan(computation))
-
-
 # -- the four hazards of taking calls for parameters --------------------------------------------
-
-
-def test_hazard_guard_of_one_statement_stays_inside() -> None:
-    """{S[i,k] : rows; T[i] : the row is not empty}: the test is made for every i."""
-    found = check(
-        ["{[i,k] : ROWS}", "{[i] : 0 <= i < N && ptr(i) < ptr(i+1)}"],
-        [(0, "i", 0, "k", 0), (0, "i", 1)],
-    )
-    assert found.startswith("for i in range(N):\n")
-    assert found.index("for i") < found.index("if int64(ptr[i]) < int64(ptr[i + 1])")
-
-
-def test_hazard_guard_alone_stays_inside() -> None:
-    found = check(["{[i] : 0 <= i < N && ptr(i) < ptr(i+1)}"], [(0, "i", 0)])
-    assert found == (
-        "for i in range(N):\n"
-        "    if int64(ptr[i]) < int64(ptr[i + 1]):\n"
-        "        trace[] = trace[] * 31 + 1000 + i * 11"
-    )
 
 
 def test_hazard_interchange_reads_no_bound_outside_its_loop() -> None:
@@ -178,16 +114,6 @@ def test_hazard_interchange_reads_no_bound_outside_its_loop() -> None:
         "note: found k < ptr(i+1) && k >= ptr(i)\n"
         "try: bound it in the domain, or schedule it inside the variables that its bounds need"
     )
-
-
-def test_hazard_interchange_with_a_bound_tests_rows_inside() -> None:
-    found = check(["{[i,k] : ROWS && 0 <= k < K}"], [(0, "k", 0, "i", 0)])
-    assert found.startswith("for k in range(K):\n    for i in range(N):\n")
-
-
-def test_hazard_range_of_a_call_is_tested_where_it_is_known() -> None:
-    found = check(["{[i,k] : ROWS && 1 <= col(k) && 0 <= k < K}"], [(0, "i", 0, "k", 0)])
-    assert found.index("for k") < found.index("if 0 < int64(col[k])")
 
 
 # -- shapes ---------------------------------------------------------------------------------------
@@ -226,14 +152,6 @@ def test_every_instance_once_and_in_order(
     check(domains, schedules, facts=Facts())
 
 
-def test_value_of_an_empty_row_is_not_read() -> None:
-    """col(ptr(i)) exists for rows that are not empty: a let must not run ahead of the loop."""
-    check(
-        ["{[i,k,j] : ROWS && 0 <= k < K && j = col(ptr(i))}"],
-        [("i", "k", "j")],
-    )
-
-
 @pytest.mark.parametrize(
     ("domain", "schedule", "told"),
     [
@@ -254,25 +172,6 @@ def test_refusals(domain: str, schedule: tuple[int | str, ...], told: str) -> No
     computation = traced([domain], [schedule], SPACES, SYMBOLS, FACTS)
     with pytest.raises(UsageError, match=told):
         scan(computation)
-
-
-def test_bounds_of_a_sum_become_bounds_of_the_loop() -> None:
-    """Diagonals: j = i + off(d) stays inside the matrix without a test in the inner loop."""
-    found = check(
-        ["{[d,i,j] : 0 <= d < N && 0 <= i < M && j = i + f(d) - 2 && 0 <= j < 3}"],
-        [("d", "i", "j")],
-    )
-    assert found.startswith(
-        "for d in range(N):\n    for i in range(max(0, 2 - int64(f[d])), min(M, 5 - int64(f[d]))):"
-    )
-    assert "if" not in found
-
-
-def test_a_loop_of_constant_bounds_keeps_them() -> None:
-    found = check(
-        ["{[b,r,i] : 0 <= b < N && 0 <= r < 2 && i = 2*b + r && i < M}"], [("b", "r", "i")]
-    )
-    assert "for r in range(2):" in found
 
 
 def test_a_domain_that_changes_is_refused() -> None:
@@ -300,19 +199,6 @@ def test_a_domain_may_follow_its_writer_row_by_row() -> None:
     computation = Computation("sweeps", spaces, (sweep,), ("N",))
     found = interpreted(computation, {"ptr": np.array([0, 3, 1, 2, 5], np.int32)}, {"N": 5})
     assert found["ptr"].tolist() == [0, 3, 3, 3, 5]
-
-
-def test_a_value_is_read_after_its_writer_in_the_same_loop() -> None:
-    spaces = (
-        DataSpace.of("f", INT32, ["N"], Role.INOUT),
-        DataSpace.of("y", INT32, ["N"], Role.OUT),
-    )
-    write = Stmt.of("write", "{[i] : 0 <= i < N}", (0, "i", 0), "f(i)", ir.Const(7, INT32))
-    text = "{[i,v] : 0 <= i < N && v = f(i) && 5 <= v}"
-    read = Stmt.of("read", text, (0, "i", 1, "v"), "y(i)", ir.Cast(ir.Var("v"), INT32))
-    computation = Computation("rows", spaces, (write, read), ("N",))
-    given = {"f": np.array([1, 9], np.int32), "y": np.zeros(2, np.int32)}
-    assert interpreted(computation, given, {"N": 2})["y"].tolist() == [7, 7]
 
 
 # -- random computations ---------------------------------------------------------------------------

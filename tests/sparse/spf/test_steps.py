@@ -9,15 +9,12 @@ from drawn import combined
 from loopwright.diagnostics import IllegalStep, UsageError
 from loopwright.ir import expr as ir
 from loopwright.ir.dtypes import FLOAT64
-from loopwright.ir.loops import Alloc, Space
 from loopwright.ir.program import Role
-from loopwright.ir.visit import statements
 from loopwright.sparse import computations as spf
 from loopwright.sparse.spf.computation import Computation, DataSpace, Stmt
 from loopwright.sparse.spf.eliminate import as_scalar, drop_dead, drop_redundant
 from loopwright.sparse.spf.inline_computation import inline
-from loopwright.sparse.spf.rescheduling import fuse, parallelise
-from loopwright.sparse.spf.scan import scan
+from loopwright.sparse.spf.rescheduling import fuse
 from loopwright.sparse.uf import parse_linear
 from spf_assembly import (
     CLEAR,
@@ -85,26 +82,11 @@ def names(made: Computation) -> list[str]:
     return [stmt.name for stmt in made.statements]
 
 
-def test_dead_statements_go_with_their_temporaries() -> None:
-    made = computation(DOUBLE, CLEAR, ROW_SUM)
-    after = drop_dead(made)
-    assert names(after) == ["clear", "row_sum"]
-    assert "t" not in after.by_name
-    assert_same(made, after)
-
-
 def test_what_a_domain_reads_is_alive() -> None:
     made = assembly()
     assert names(drop_dead(made, {"out"})) == names(made)
     assert names(drop_dead(made, {"start"})) == ["zero", "histogram", "first", "prefix"]
     assert names(drop_dead(made, set())) == []
-
-
-def test_repeated_statement_goes() -> None:
-    made = computation(CLEAR, named(CLEAR, "again", 0, "i", 1), ROW_SUM)
-    after = drop_redundant(made)
-    assert names(after) == ["clear", "row_sum"]
-    assert_same(made, after)
 
 
 @pytest.mark.parametrize(
@@ -117,19 +99,6 @@ def test_repeated_statement_goes() -> None:
     ids=["read between", "update", "written between"],
 )
 def test_what_is_needed_stays(made: Computation) -> None:
-    assert drop_redundant(made) == made
-
-
-def test_the_last_of_colliding_stores_decides() -> None:
-    """The second statement ends with y(0) = x(0), the first with y(0) = x(N-1)."""
-    made = spf.computation(
-        "last",
-        "in x[N]: float64, out y[1]: float64",
-        """
-        a: {[i] : 0<=i<N} at (0, i): y(0) = x(i)
-        b: {[i] : 0<=i<N} at (1, -i): y(0) = x(i)
-        """,
-    )
     assert drop_redundant(made) == made
 
 
@@ -167,19 +136,6 @@ def test_temporary_within_an_iteration_becomes_a_scalar() -> None:
     made = computation(DOUBLE, ADD)
     after = as_scalar(made, "t")
     assert after.space("t").shape == ()
-    assert_same(made, after)
-
-
-def test_scalar_after_fusion() -> None:
-    made = computation(DOUBLE, LATE)
-    assert_same(made, as_scalar(fuse(made, "double", "late", 1), "t"))
-
-
-def test_scalar_of_a_parallel_loop_is_one_per_iteration() -> None:
-    made = computation(DOUBLE, ADD)
-    after = parallelise(as_scalar(made, "t"), "double")
-    spaces = [s.buffer.space for s in statements(scan(after).body) if isinstance(s, Alloc)]
-    assert spaces == [Space.STACK]
     assert_same(made, after)
 
 
@@ -230,16 +186,6 @@ SCALE = Computation(
     ),
     ("L",),
 )
-
-
-def test_inlined_once() -> None:
-    made = computation(CLEAR, ROW_SUM, DOUBLE, LATE)
-    after = inline(made, SCALE, (5,), {"x": "b", "z": "y"}, {"L": "N"})
-    assert names(after)[-2:] == ["scale_twice", "scale_store"]
-    assert "scale_t" in after.by_name
-    arrays = {"ptr": np.zeros(3, np.int32), "val": np.zeros(1), "y": np.zeros(2)}
-    found = interpreted(after, {**arrays, "b": np.array([3.0, 4.0])}, {"N": 2, "M": 0, "K": 1})
-    assert found["y"].tolist() == [6.0, 8.0]
 
 
 def test_inlined_for_every_row() -> None:

@@ -1,7 +1,7 @@
 """What a conversion must give: the target built by hand, array by array."""
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,6 @@ from loopwright.sparse.format import Format
 from loopwright.sparse.formats import find
 from loopwright.sparse.formats.coordinates import names
 from loopwright.sparse.tensor import SparseTensor, same, sparse_tensor
-from sparse_builders import of_dense
 
 FORMATS_2D = (
     "coo",
@@ -95,10 +94,3 @@ def targets_of(source: str, formats: tuple[str, ...], one_in: int = 8) -> list[s
     `source` itself is among them only where all are.
     """
     return drawn(formats, one_in, formats.index(source) + 1)
-
-
-def assert_converts_to(source: str, targets: Iterable[str], array: Any) -> None:
-    """One array from one format to others."""
-    tensor = of_dense(source, array)
-    for target in targets:
-        assert_converts(tensor, target, of_dense(target, array))

@@ -5,17 +5,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drawn import combined, some
+from drawn import combined, in_all, some
 from loopwright.diagnostics import UsageError
-from loopwright.sparse.convert_tensor import convert
+from loopwright.ir.dtypes import INT32
 from loopwright.sparse.curves import CURVES
 from loopwright.sparse.formats import find
+from loopwright.sparse.synthesis.bucket_partition import pack_key, partitioned
 from loopwright.sparse.synthesis.coalesce import coalesced
-from loopwright.sparse.synthesis.counting_sort import as_list, sort_entries
+from loopwright.sparse.synthesis.counting_sort import sort_entries, sort_places
+from loopwright.sparse.synthesis.definitions import PermutationArray, SortKey
 from loopwright.sparse.synthesis.entry_order import Order
-from loopwright.sparse.tensor import sparse_tensor
-from loopwright.sparse.uf import evaluate
-from sparse.synthesis.iterators import Bench, sizes_of, terms
+from loopwright.sparse.synthesis.stages import Builder, Stage
+from loopwright.sparse.uf import Sym, Term, evaluate, parse_linear
+from sparse.synthesis.iterators import LETTERS, Bench, run_stage, sizes_of, terms
 
 SHAPE = (21, 13)
 
@@ -62,62 +64,11 @@ def test_any_order_of_any_list(wanted: Order, parts: int) -> None:
         assert points == [tuple(int(c[n]) for c in columns) for n in order]
 
 
-@pytest.mark.drawn(3)
-@pytest.mark.parametrize("wide", ["i", "j", "ij"])
-def test_keys_of_many_values_are_sorted_by_digits(wide: str) -> None:
-    """A counter for each of 2^30 coordinates would not be affordable."""
-    shape = (1 << 30, 1 << 30)
-    columns = drawn(5, 200, shape)
-    bench = Bench(columns, np.arange(200))
-    result = sort_entries(bench.iterator, terms("j", "i"), bench.builder, sizes_of(shape, wide))
-    assert bench.entries(result)[1] == np.lexsort(columns).tolist()
-
-
-def test_three_dimensions() -> None:
-    columns = drawn(6, 200, (7, 300, 4))
-    bench = Bench(columns, np.arange(200), parts=5)
-    result = sort_entries(
-        bench.iterator, terms("i", "j", "k"), bench.builder, sizes_of((7, 300, 4))
-    )
-    assert bench.entries(result)[1] == np.lexsort(columns[::-1]).tolist()
-
-
-def test_what_is_in_order_costs_nothing() -> None:
-    columns = drawn(7, 50)
-    order = np.lexsort(columns[::-1])
-    bench = Bench([c[order] for c in columns], np.arange(50), terms("i", "j"))
-    assert (
-        sort_entries(bench.iterator, terms("i"), bench.builder, sizes_of(SHAPE)) is bench.iterator
-    )
-    assert not bench.builder.stages
-
-
-def test_a_known_order_saves_passes() -> None:
-    """From rows to columns one pass by column is enough."""
-    columns = drawn(8, 200)
-    order = np.lexsort(columns[::-1])
-    known = Bench([c[order] for c in columns], np.arange(200), terms("i", "j"))
-    result = sort_entries(known.iterator, terms("j", "i"), known.builder, sizes_of(SHAPE))
-    assert [s.computation.name.split("_")[0] for s in known.builder.stages] == [
-        "count",
-        "sum",
-        "scatter",
-    ]
-    expected = np.lexsort([c[order] for c in columns])
-    assert known.entries(result)[1] == expected.tolist()
-
-
 def test_orders_of_too_many_bits_are_refused() -> None:
     shape = (1 << 40, 1 << 40)
     bench = Bench(drawn(9, 3), np.arange(3))
     with pytest.raises(UsageError, match="takes more than 62 bits"):
         sort_entries(bench.iterator, terms("MORTON(i,j)"), bench.builder, sizes_of(shape, "ij"))
-
-
-def test_lists_stay_lists() -> None:
-    bench = Bench(drawn(10, 5), np.arange(5))
-    assert as_list(bench.iterator, bench.builder) == bench.iterator
-    assert not bench.builder.stages
 
 
 # -- repeated entries -----------------------------------------------------------------------------
@@ -137,48 +88,174 @@ def test_repeated_entries_are_summed(points: list[tuple[int, int]]) -> None:
     assert found == (list(sums), list(sums.values()))
 
 
-def test_nothing_is_copied_where_nothing_is_repeated() -> None:
-    bench = Bench([[0, 0, 2], [1, 2, 0]], [1.0, 2.0, 3.0], terms("i", "j"))
-    result = coalesced(bench.iterator, bench.builder)
-    held, _ = bench.run()
-    assert held[result.values] is held["from_values"]
-    assert result.is_unique
+WIDE_SHAPE = (300, 280)
+COUNT = 600
 
 
-def test_sums_of_packed_numbers() -> None:
-    """After a sort by digits coordinates are told by one number; they are told afterwards too."""
-    columns = [np.array([3, 1, 3, 0, 1], np.int32), np.array([2, 1, 2, 0, 1], np.int32)]
-    bench = Bench(columns, [1.0, 2.0, 4.0, 8.0, 16.0])
-    ordered = sort_entries(bench.iterator, terms("i", "j"), bench.builder, sizes_of((4, 3)))
-    found = bench.entries(coalesced(ordered, bench.builder))
-    assert found == ([(0, 0), (1, 1), (3, 2)], [8.0, 18.0, 5.0])
+def band(seed: int) -> list[np.ndarray]:
+    """Entries near the diagonal in any order, some of them repeated."""
+    rng = np.random.default_rng(seed)
+    rows = rng.integers(0, WIDE_SHAPE[0], COUNT)
+    columns = np.clip(rows + rng.integers(-3, 4, COUNT), 0, WIDE_SHAPE[1] - 1)
+    return [rows.astype(np.int32), columns.astype(np.int32)]
 
 
-@pytest.mark.drawn(4)
-@pytest.mark.parametrize("target", ["scoo", "csf"])
-@pytest.mark.parametrize("threads", [1, 2])
-def test_coordinates_of_more_bits_than_a_number_has(target: str, threads: int) -> None:
-    """Sizes of a tensor of tags: 20, 25, 22 and 11 bits, far more coordinates than entries."""
-    shape, count = (532_924, 17_262_471, 2_480_308, 1_443), 3_000
-    rng = np.random.default_rng(7)
-    columns = [
-        np.where(rng.random(count) < 0.5, rng.integers(0, size, count), size - 1).astype(np.int32)
-        for size in shape
-    ]
-    values = rng.random(count)
-    names = [index.name for index in find("coo", 4).indices]
-    tensor = sparse_tensor("coo", shape, dict(zip(names, columns, strict=True)), values)
-    made = convert(convert(tensor, target, threads=threads), "scoo", threads=threads)
-    right: dict[tuple[int, ...], float] = {}
-    for *place, value in zip(*columns, values, strict=True):
-        key = tuple(int(coordinate) for coordinate in place)
-        right[key] = right.get(key, 0.0) + value
-    if target == "scoo":  # which keeps what is repeated
-        order = np.lexsort(columns[::-1])
-        for name, column in zip(names, columns, strict=True):
-            assert np.array_equal(made.arrays[name], column[order])
-        assert np.array_equal(made.values, values[order])
-    else:
-        found = [tuple(map(int, p)) for p in zip(*(made.arrays[n] for n in names), strict=True)]
-        assert found == sorted(right)
-        assert made.values.tolist() == [right[key] for key in found]
+def scattered(seed: int) -> list[np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return [rng.integers(0, 1 << 14, 40, np.int32) for _ in range(2)]
+
+
+def runs(stage: Stage, known: dict[str, int]) -> bool:
+    return all(evaluate(term, known, {}) >= 0 for term in stage.when)
+
+
+WIDE = (1 << 14, 1 << 14)
+WIDER = (1 << 14, 1 << 20)
+RUNS = ["segments", "sum", "longest"]
+ROW = [np.full(50, 7, np.int32), np.arange(50, 0, -1, np.int32)]
+
+WAYS = {
+    "rows": (band(1), WIDE, 3, [*RUNS, "ranksort"]),
+    "few rows": (band(1), WIDE_SHAPE, 3, [*RUNS, "ranksort"]),
+    "one digit": (band(1), WIDE_SHAPE, 5, ["spans", "buckets"]),
+    "nothing": ([column[:0] for column in band(1)], WIDE, 3, [*RUNS, "ranksort"]),
+    "many rows": (scattered(2), WIDE, 0, [*RUNS, "ranksort"]),
+    "long row": (ROW, WIDE, 3, [*RUNS, "spans", "ranges"]),
+    "long and as many digits": (ROW, WIDE_SHAPE, 3, [*RUNS, "spans", "ranges"]),
+    "long and wide": ([ROW[0], ROW[1] * 300], WIDER, 3, [*RUNS, "spans", "digits"]),
+    "runs of several rows": (band(1), WIDE, 0, [*RUNS, "spans", "ranges"]),
+}
+
+
+@pytest.mark.drawn(9)
+@pytest.mark.parametrize(("columns", "shape", "parts", "way"), WAYS.values(), ids=WAYS.keys())
+def test_ways_to_sort_buckets(
+    columns: list[np.ndarray], shape: tuple[int, int], parts: int, way: list[str]
+) -> None:
+    """Values number the entries, so that equal keys show whether the sort is stable."""
+    bench = Bench(columns, np.arange(len(columns[0])), parts=parts)
+    found = sort_entries(bench.iterator, terms("i", "j"), bench.builder, sizes_of(shape))
+    _, known = bench.run()
+    names = [s.computation.name.split("_")[0] for s in bench.builder.stages if runs(s, known)]
+    assert names == ["digits", "sum", "partition", *way]
+    order = np.lexsort(columns[::-1])
+    points, values = bench.entries(found)
+    assert values == order.tolist()
+    assert points == [tuple(int(c[n]) for c in columns) for n in order]
+
+
+@pytest.mark.drawn(3)
+@pytest.mark.parametrize(
+    ("shape", "dtype"),
+    [((1 << 12, 1 << 17), "int32"), ((1 << 12, 1 << 22), "uint32"), ((1 << 12, 1 << 24), "int64")],
+    ids=["int32", "uint32", "int64"],
+)
+@given(points=st.lists(st.tuples(st.integers(0, 15), st.integers(0, 7)), max_size=60))
+@settings(max_examples=12 if in_all() else 6)
+def test_rank_sort_of_segments(
+    shape: tuple[int, int], dtype: str, points: list[tuple[int, int]]
+) -> None:
+    """Keys of all types up to their largest; entries that are repeated; what the sort tells."""
+    rows, columns = shape
+    listed = [((i * 273) % rows, (columns - 1 - j * 5) % columns) for i, j in points]
+    given_ = [np.array([p[m] for p in listed], np.int32) for m in (0, 1)]
+    bench = Bench(given_, np.arange(len(listed)), parts=2)
+    found = sort_entries(bench.iterator, terms("i", "j"), bench.builder, sizes_of(shape))
+    assert bench.builder.spaces["keys"].dtype.name == dtype
+    order = sorted(range(len(listed)), key=lambda n: listed[n])
+    held, known = bench.run()
+    assert held[found.values].tolist() == order
+    for m, column in enumerate(("sorted_i", "sorted_j")):
+        assert held[column].tolist() == [listed[n][m] for n in order]
+    told = found.statistics
+    assert told is not None
+    if runs(next(s for s in bench.builder.stages if "ranksort" in s.computation.name), known):
+        assert known[told.repeats] == len(listed) - len(set(listed))
+    starts = np.searchsorted(sorted(i for i, _ in listed), np.arange(rows + 1))
+    assert held[told.pointers].tolist() == starts.tolist()
+
+
+@pytest.mark.parametrize("parts", [0, 8])
+def test_dealt_entries_are_all_there_in_their_parts(parts: int) -> None:
+    columns = band(3)
+    bench = Bench(columns, np.arange(COUNT), parts=parts)
+    found = partitioned(bench.iterator, bench.builder, sizes_of(WIDE_SHAPE))
+    if parts < 8:  # few entries lie in the caches anyway
+        assert found is bench.iterator
+        return
+    held, known = bench.run()
+    starts = held["starts"]
+    met = []
+    for b in range(1 << parts):
+        for e in range(starts[b], starts[b + 1]):
+            at = known | {"b": b, "e": e}
+            point = tuple(evaluate(t, at, held) for t in found.coordinates.values())
+            met.append((b, point, int(held[found.values][evaluate(found.place, at, held)])))
+    assert [n for _, _, n in sorted(met, key=lambda entry: entry[2])] == list(range(COUNT))
+    assert all(point == tuple(int(c[n]) for c in columns) for _, point, n in met)
+    assert met == sorted(met, key=lambda entry: (entry[0], entry[2]))  # stable in each part
+    assert found.count is None
+
+
+ROW_COUNT = Term.of(Sym("NR"))
+WIDTHS = {"perm": INT32, "rlen": INT32}
+
+
+def keyed(*keys: tuple[str, bool]) -> PermutationArray:
+    found = tuple(SortKey(parse_linear(text, ("place",)), falls) for text, falls in keys)
+    return PermutationArray("perm", "pos", ROW_COUNT, "place", found)
+
+
+def permuted(made: PermutationArray, lengths: list[int]) -> tuple[list[int], list[int]]:
+    """The permutation of places and its inverse."""
+    builder = Builder(INT32)
+    builder.given("rlen", INT32, (ROW_COUNT,))
+    sort_places(made, find("sell(2,4)"), builder, sizes_of((1, 1)), WIDTHS)
+    held = {"rlen": np.array(lengths, np.int32)}
+    known = {"NR": len(lengths), "NC": max(lengths, default=0)}
+    for stage in builder.stages:
+        run_stage(stage, held, known)
+    return held["perm"].tolist(), held["pos"].tolist()
+
+
+@pytest.mark.drawn(2)
+@pytest.mark.parametrize("count", [0, 1, 5, 100])
+@pytest.mark.parametrize("falls", [False, True])
+def test_windows_of_lengths(count: int, falls: bool) -> None:
+    lengths = np.random.default_rng(count).integers(0, 6, count).tolist()
+    made = keyed(("floor(place/8)", False), ("rlen(place)", falls), ("place", False))
+    sign = -1 if falls else 1
+    expected = sorted(range(count), key=lambda x: (x // 8, sign * lengths[x]))
+    perm, pos = permuted(made, lengths)
+    assert perm == expected
+    assert [perm[p] for p in pos] == list(range(count))
+
+
+def test_a_key_without_bounds_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"the key MORTON\(place,place\) of 'perm' has no bounds"):
+        permuted(keyed(("MORTON(place,place)", False)), [1, 2])
+
+
+SIZES = st.lists(st.integers(1, 2000), min_size=1, max_size=3)
+
+
+@given(st.data(), SIZES)
+def test_bits_above_and_below(data: st.DataObject, shape: list[int]) -> None:
+    names = LETTERS[: len(shape)]
+    code = pack_key(terms(*names), names, sizes_of(tuple(shape)))
+    assert code is not None
+    at = {c: data.draw(st.integers(0, size - 1)) for c, size in zip(names, shape, strict=True)}
+    key = evaluate(code.key, at, {})
+    for bits in range(code.bits + 1):
+        assert evaluate(code.above(bits), at, {}) == key >> bits
+        assert evaluate(code.below(bits), at, {}) == key % (1 << bits)
+
+
+@given(st.integers(0, 20), st.integers(0, 12))
+def test_bits_of_a_curve(i: int, j: int) -> None:
+    code = pack_key(terms("MORTON(i,j)"), ("i", "j"), sizes_of((21, 13)))
+    assert code is not None
+    key = evaluate(code.key, {"i": i, "j": j}, CURVES)
+    for bits in range(code.bits + 1):
+        assert evaluate(code.above(bits), {"i": i, "j": j}, CURVES) == key >> bits
+        assert evaluate(code.below(bits), {"i": i, "j": j}, CURVES) == key % (1 << bits)

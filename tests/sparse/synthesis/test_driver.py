@@ -1,4 +1,6 @@
-"""Stages written as Python do what their descriptions say, all at once or one by one."""
+"""Stages: written as Python, under plain names, without rows; they do what is described."""
+
+from __future__ import annotations
 
 from typing import Any
 
@@ -7,21 +9,20 @@ import pytest
 
 from loopwright.ir.dtypes import FLOAT64, INT32
 from loopwright.ir.expr import Const
-from loopwright.sparse.convert_tensor import conversion
+from loopwright.sparse.explain_conversion import explain
+from loopwright.sparse.format import declare
 from loopwright.sparse.formats import find
 from loopwright.sparse.spf.computation import Stmt
-from loopwright.sparse.synthesis import driver
-from loopwright.sparse.synthesis.conversion import run
+from loopwright.sparse.synthesis.conversion import Conversion
 from loopwright.sparse.synthesis.driver import (
     ConversionSignature,
     single_thread_driver,
     stage_steps,
 )
 from loopwright.sparse.synthesis.entry_iterator import over
-from loopwright.sparse.synthesis.stages import ArrayReuse, Builder, RuntimeSymbol, element
+from loopwright.sparse.synthesis.renaming import canonical
+from loopwright.sparse.synthesis.stages import ArrayReuse, Builder, RuntimeSymbol, Stage, element
 from loopwright.sparse.uf import Sym, Term, TupleVar
-from sparse.synthesis.pairs import scattered
-from sparse_builders import of_dense
 
 E, N = Term.of(TupleVar("e")), Term.of(Sym("N"))
 
@@ -92,34 +93,41 @@ def test_arrays_without_room() -> None:
         both(builder_of(0, N * (1 << 56)), [2, 2])
 
 
-def test_only_what_runs_is_compiled() -> None:
-    builder = builder_of(None, N + 7)
-    codes = [stage.code[0] for stage in builder.stages]
-    both(builder, [4, 5, 3])
-    assert [code._kernel is not None for code in codes] == [True, False]
-    both(builder, [4, 5, 2])
-    assert [code._kernel is not None for code in codes] == [True, True]
+def scaled(source: str, target: str, count: str, variable: str, factor: int = 3) -> Stage:
+    """target[x+1] = source[x] * factor for 0 <= x < count, under any names."""
+    builder = Builder(INT32)
+    size = Term.of(Sym(count))
+    builder.given(source, FLOAT64, (size,))
+    builder.array(target, FLOAT64, (size + 1,), 0)
+    x = Term.of(TupleVar(variable))
+    value = builder.load(element(source, x)) * Const(float(factor), FLOAT64)
+    builder.stage("scale", [Stmt("scale", over(variable, size), (x,), target, (x + 1,), value)])
+    return builder.stages[0]
 
 
-def test_long_temporaries_are_lent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Arrays that are no results come from memory that is kept, and results never do."""
-    monkeypatch.setattr(driver, "_WORTH_KEEPING", 1)
-    tensor = of_dense("coo", scattered(3, (9, 8), 0.4))
-    order = np.random.default_rng(1).permutation(len(tensor.values))
-    arrays = {name: array[order] for name, array in tensor.arrays.items()}
-    found = conversion(tensor, find("csr"), find("coo"))
-    written = single_thread_driver(found.stages, found._signature, found.temporary)
-    lent = []
+def test_names_do_not_matter() -> None:
+    one, two = scaled("a", "b", "N", "e"), scaled("from_values", "sums", "NNZ", "x")
+    assert one.computation != two.computation
+    assert canonical(one.computation).computation == canonical(two.computation).computation
+    assert one.code[0] is two.code[0]
 
-    def lend(shape: tuple[int, ...], dtype: Any) -> Any:
-        lent.append(np.full(shape, 77, dtype))
-        return lent[-1]
 
-    made, values, symbols = written(arrays, tensor.values[order], tensor.symbols, lend)
-    assert lent
-    assert not {id(values), *map(id, made.values())} & set(map(id, lent))
-    right, numbers, known = run(found, arrays, tensor.values[order], tensor.symbols)
-    assert symbols == known
-    assert values.tolist() == numbers.tolist()
-    assert {n: a.tolist() for n, a in made.items()} == {n: a.tolist() for n, a in right.items()}
-    assert values.dtype == FLOAT64.numpy
+def test_anything_else_does() -> None:
+    one, two = scaled("a", "b", "N", "e"), scaled("a", "b", "N", "e", factor=4)
+    assert canonical(one.computation).computation != canonical(two.computation).computation
+
+
+def stage(of: Conversion, name: str) -> Stage:
+    return next(s for s in of.stages if s.computation.name.startswith(name))
+
+
+def test_without_the_ends_of_pointers_rows_are_visited() -> None:
+    csr = find("csr")
+    invariants = [rule.text for rule in csr.invariants if not rule.text.startswith("rowptr(0)")]
+    texts = str(csr.map), str(csr.access)
+    loose = declare(
+        "loose", *texts, *csr.indices, places="NNZ", order=("i", "j"), invariants=invariants
+    )
+    found = explain(loose, "csc").conversion
+    assert found is not None
+    assert stage(found, "count").collapsed is None

@@ -1,4 +1,4 @@
-"""What one order says of another, against streams sorted by brute force."""
+"""What orders and spans of terms say, against streams and values by brute force."""
 
 import itertools
 
@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from loopwright.sparse.curves import CURVES
 from loopwright.sparse.synthesis.entry_order import Order, follows, is_contiguous_in, left_to_sort
-from loopwright.sparse.uf import Term, TupleVar, evaluate, parse_linear
+from loopwright.sparse.synthesis.value_intervals import Interval, interval_of
+from loopwright.sparse.uf import Sym, Term, evaluate, parse_linear
 
 TERMS = ("i", "j", "k", "floor(i/2)", "floor(j/2)", "i mod 2", "j mod 2", "MORTON(i,j)")
 Point = tuple[int, int, int]
@@ -78,24 +79,6 @@ def test_runs_are_never_wrong(group: Order, order: Order, points: list[Point], s
 
 
 @pytest.mark.parametrize(
-    ("wanted", "given_", "count"),
-    [
-        (("i", "j"), ("i", "j"), 0),
-        (("i",), ("i", "j"), 0),
-        (("i", "j"), ("j",), 1),  # rows last: one pass over i
-        (("j", "i"), ("i", "j"), 1),
-        (("i", "j"), (), 2),
-        (("i", "j", "k"), ("j", "k"), 1),
-        (("floor(i/2)",), ("i", "j"), 0),
-        (("floor(i/2)", "floor(j/2)"), ("i", "j"), 2),
-        (("MORTON(i,j)",), ("i", "j"), 1),
-    ],
-)
-def test_passes_that_are_left(wanted: tuple[str, ...], given_: tuple[str, ...], count: int) -> None:
-    assert left_to_sort(tuple(map(term, wanted)), tuple(map(term, given_))) == count
-
-
-@pytest.mark.parametrize(
     ("group", "order", "is_run"),
     [
         (("i",), ("i", "j"), True),
@@ -112,7 +95,39 @@ def test_runs(group: tuple[str, ...], order: tuple[str, ...], is_run: bool) -> N
     assert is_contiguous_in(map(term, group), tuple(map(term, order))) is is_run
 
 
-def test_equal_entries_need_no_order() -> None:
-    i, j = (Term.of(TupleVar(name)) for name in "ij")
-    assert follows((i, j), (j,), fixed=(i,))
-    assert not follows((i, j), (j,))
+SIZES = {"NR": 5, "NC": 7}
+SPANS = {
+    "i": Interval(Term.of(0), Term.of(Sym("NR")) - 1),
+    "j": Interval(Term.of(0), Term.of(Sym("NC")) - 1),
+    "rlen": Interval(Term.of(0), Term.of(Sym("NC"))),
+}
+atoms = st.sampled_from(("i", "j", "floor(i/2)", "floor((i+j)/3)", "floor((0-j)/2)", "NR"))
+sums = st.lists(st.tuples(st.integers(-3, 3), atoms), min_size=1, max_size=3)
+
+
+def values(text: str) -> list[int]:
+    term = parse_linear(text, ("i", "j"))
+    return [
+        evaluate(term, {"i": i, "j": j, **SIZES}, {})
+        for i, j in itertools.product(range(SIZES["NR"]), range(SIZES["NC"]))
+    ]
+
+
+def ends(text: str) -> tuple[int, int]:
+    found = interval_of(parse_linear(text, ("i", "j")), SPANS)
+    assert found is not None
+    assert evaluate(found.count, SIZES, {}) == 1 + evaluate(found.high - found.low, SIZES, {})
+    return evaluate(found.low, SIZES, {}), evaluate(found.high, SIZES, {})
+
+
+@given(sums, st.integers(-5, 5))
+def test_no_value_lies_outside(parts: list[tuple[int, str]], constant: int) -> None:
+    text = "+".join(f"({factor})*{atom}" for factor, atom in parts) + f"+({constant})"
+    low, high = ends(text)
+    assert low <= min(values(text))
+    assert max(values(text)) <= high
+
+
+@pytest.mark.parametrize("text", ["i", "j-i", "3*i-2*j+4", "floor(i/2)", "i mod 3", "NR-i", "7"])
+def test_ends_are_met(text: str) -> None:
+    assert ends(text) == (min(values(text)), max(values(text)))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from drawn import HUNTS, drawn
+from drawn import drawn
 from loopwright.sparse.convert_tensor import conversion, convert_tensor, with_sortedness
 from loopwright.sparse.explain_conversion import explain
 from loopwright.sparse.format import Format, Padding, declare, index
@@ -16,7 +16,7 @@ from loopwright.sparse.spf import chunk_plan
 from loopwright.sparse.spf.chunk_plan import ChunkedComputation
 from loopwright.sparse.synthesis import bucket_partition, stage_loops
 from loopwright.sparse.tensor import SparseTensor, same, sparse_tensor
-from sparse.synthesis.pairs import FORMATS_2D, FORMATS_3D, patterns, scattered, targets_of, told
+from sparse.synthesis.pairs import FORMATS_2D, scattered, targets_of, told
 from sparse_builders import build, of_dense
 
 LARGER = (
@@ -56,23 +56,6 @@ def test_pairs(source: str) -> None:
             _assert_same(of_dense(source, array), target)
 
 
-@pytest.mark.drawn(2)
-@pytest.mark.parametrize("source", ["csr", "coo"])
-def test_small_patterns(source: str) -> None:
-    """Every pattern of 2 x 2 and some of 3 x 3: mostly fewer entries than threads."""
-    for number, array in enumerate(patterns(3, least=2)):
-        if HUNTS or number < 16 or number % 64 == 0:
-            _assert_same(of_dense(source, array), "csc", (2, 5))
-
-
-@pytest.mark.drawn(6)
-@pytest.mark.parametrize("source", FORMATS_3D)
-def test_pairs_3d(source: str) -> None:
-    for target in targets_of(source, FORMATS_3D, 6):
-        for array in (scattered(7, (5, 6, 7), 0.2), np.zeros((3, 4, 5))):
-            _assert_same(of_dense(source, array), target)
-
-
 @pytest.mark.drawn(3)
 @pytest.mark.parametrize("target", ["csr", "dia", "mcoo2"])
 def test_repeated_entries_are_summed_in_their_order(target: str) -> None:
@@ -107,22 +90,6 @@ def test_parts_are_shared_out(target: str, monkeypatch: pytest.MonkeyPatch) -> N
     ]
     assert ("starts",) in cut
     _assert_same(tensor, target)
-
-
-@pytest.mark.drawn(2)
-@pytest.mark.parametrize("target", ["csr", "mcoo2"])
-def test_runs_are_shared_out(target: str) -> None:
-    """Parts with short runs: counted, made longest and placed by several threads."""
-    tensor = _large(45_000, 20_000, 2900)
-    found = conversion(with_sortedness(tensor), find(target))
-    chunked_stages = {
-        stage.computation.name.split("_")[0]: x.chunked
-        for stage, x in zip(found.stages, found.chunked_stages, strict=True)
-    }
-    for name in ("segments", "longest", "ranksort"):
-        chunked = chunked_stages[name]
-        assert isinstance(chunked, ChunkedComputation), f"{name} by one thread: {chunked}"
-    _assert_same(tensor, target, (2, 3))
 
 
 def test_several_threads_are_used(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,13 +1,16 @@
-"""The oracle's proofs hold for every function, and the proofs that formats need are found."""
+"""Facts and the oracle: proofs hold for every function, and those that formats need are found."""
 
 import itertools
+import pickle
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drawn import some
+from loopwright.diagnostics import UsageError
 from loopwright.sparse.uf import (
+    NO_FACTS,
     Conj,
     Constraint,
     Facts,
@@ -17,15 +20,10 @@ from loopwright.sparse.uf import (
     Sym,
     Term,
     TupleVar,
-    UFCall,
-    domain_of,
     evaluate,
     holds,
-    parse_linear,
-    parse_relation,
     parse_rules,
     parse_set,
-    restrict_domain,
 )
 from loopwright.sparse.uf.ackermann import _laws
 from loopwright.sparse.uf.oracle import (
@@ -36,7 +34,6 @@ from loopwright.sparse.uf.oracle import (
     witness,
 )
 from uf_brute import SIZE, World, conjs, relations, terms, worlds
-from uf_descriptors import ACCESSES, COL2, CSR, ENDS, MAPS, OFF, ROWPTR
 
 NAMES = ("x", "y")
 N_IS_POSITIVE = Facts(known=(Constraint.ge(Sym("N"), 1),))
@@ -135,106 +132,6 @@ def test_facts_prove_nothing_that_a_function_with_them_refutes(
 # -- the proofs that formats need -----------------------------------------------------------------
 
 
-def stored(name: str) -> Relation:
-    """The data access of a format on the places that its map has."""
-    return restrict_domain(parse_relation(ACCESSES[name]), domain_of(parse_relation(MAPS[name])))
-
-
-def test_csr() -> None:
-    r = parse_relation(MAPS["csr"])
-    assert is_function(r, CSR)
-    assert is_injective(r, CSR)
-    assert not is_injective(r, Facts((ROWPTR, COL2), ENDS))
-    assert is_injective(stored("csr"), CSR)
-    assert not is_injective(stored("csr"), Facts((COL2,), ENDS))
-
-
-def test_domains_and_ranges_of_calls() -> None:
-    row = parse_set("{[i] : rowptr(i) >= 2}").conjs[0]
-    assert str(CSR.bounded(row)) == ("i <= NR && i >= 0 && rowptr(i) <= NNZ && rowptr(i) >= 2")
-
-
-def test_dia() -> None:
-    assert is_injective(parse_relation(MAPS["dia"]), Facts((OFF,)))
-    assert not is_injective(parse_relation(MAPS["dia"]))
-    assert is_injective(stored("dia"), Facts((OFF,)))
-    inside = domain_of(stored("dia")).conjs[0]
-    place = parse_linear("ND*ii + d", ["ii", "d"])
-    assert implies(inside, Constraint.ge(place))
-    assert implies(inside, Constraint.lt(place, parse_linear("ND*NR")))
-
-
-def test_places_in_blocks_of_unknown_size() -> None:
-    blocks = parse_relation(
-        "{[k,r,c] -> [BR*BC*k + BC*r + c] : 0 <= r < BR && 0 <= c < BC && 0 <= k < NB}"
-    )
-    assert is_injective(blocks)
-    assert implies(
-        domain_of(blocks).conjs[0],
-        Constraint.lt(
-            parse_linear("BR*BC*k + BC*r + c", ["k", "r", "c"]), parse_linear("BR*BC*NB")
-        ),
-    )
-    assert not is_injective(parse_relation("{[k,r] -> [BR*k + r] : 0 <= r <= BR && 0 <= k < NB}"))
-
-
-def test_bijection_with_named_inverse() -> None:
-    perm = FunctionFacts(
-        "perm",
-        domain=parse_set("{[x] : 0 <= x < NR}"),
-        range=parse_set("{[x] : 0 <= x < NR}"),
-        inverse="where",
-    )
-    facts = Facts((perm,))
-    assert is_injective(parse_relation("{[r] -> [i] : i = perm(r) && 0 <= r < NR}"), facts)
-    conj = parse_set("{[r,i] : i = perm(r) && 0 <= r < NR}").conjs[0]
-    back = Term.of(UFCall("where", (Term.of(TupleVar("i")),)))
-    assert implies(conj, Constraint.eq(back, TupleVar("r")), facts)
-    assert not implies(conj, Constraint.eq(back, TupleVar("r")))
-
-
-def test_order_key_of_known_bijection() -> None:
-    """Sorted by Morton's key, a place determines nothing new, and equal coordinates one place."""
-    morton = FunctionFacts("MORTON", arity=2, is_injective=True)
-    order = parse_rules(
-        "forall a,b: 0 <= a < b < NNZ => MORTON(row(a),col(a)) < MORTON(row(b),col(b))"
-    )
-    r = parse_relation("{[n] -> [i,j] : i = row(n) && j = col(n) && 0 <= n < NNZ}")
-    assert is_injective(r, Facts((morton,), order))
-    assert not is_injective(r, Facts((morton,)))
-
-
-def test_domain_that_depends_on_another_function() -> None:
-    rows = FunctionFacts("rlen", domain=parse_set("{[i] : 0 <= i < NR}"))
-    columns = FunctionFacts(
-        "ecol",
-        arity=2,
-        domain=parse_set("{[i,w] : 0 <= i < NR && 0 <= w < rlen(i)}"),
-        monotone=(Monotone(argument=1, is_strict=True),),
-    )
-    ell = parse_relation(MAPS["ell"])
-    assert is_injective(ell, Facts((rows, columns)))
-    assert not is_injective(ell, Facts((rows,)))
-
-
-def test_rule_that_brings_in_new_calls() -> None:
-    alto = FunctionFacts(
-        "alto", domain=parse_set("{[n] : 0 <= n < NNZ}"), monotone=(Monotone(is_strict=True),)
-    )
-    packed = parse_rules("forall x: LIN(ext0(x),ext1(x),ext2(x)) = x")
-    assert is_injective(parse_relation(MAPS["alto"]), Facts((alto,), packed))
-    assert not is_injective(parse_relation(MAPS["alto"]), Facts((alto,)))
-
-
-def test_known_quotients() -> None:
-    assert implies(
-        parse_set("{[x,y] : x <= y}").conjs[0],
-        parse_set("{[x,y] : floor(x/4) <= floor(y/4)}").conjs[0].constraints,
-    )
-    blocks = parse_set("{[x,q,r] : q = floor(x/B) && r = x mod B && B >= 1}").conjs[0]
-    assert implies(blocks, parse_set("{[x,q,r] : 0 <= r < B}").conjs[0].constraints)
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -252,17 +149,6 @@ def test_contradictions_are_found(text: str) -> None:
     assert all(is_empty(conj) for conj in parse_set(text).conjs)
 
 
-def test_spent_quota_is_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
-    from loopwright.sparse.uf import oracle
-
-    monkeypatch.setattr(oracle, "OPERATIONS", 10)
-    conj = parse_set("{[x,y] : 3*x + 5*y = 1 && 0 <= x <= 1 && 0 <= y <= 1}").conjs[0]
-    assert not is_empty(conj)
-    oracle._found.cache_clear()
-    monkeypatch.undo()
-    assert is_empty(conj)
-
-
 def test_laws_of_products_hold() -> None:
     """Every clause about a*q is true of all small integers."""
     a, q = Term.of(TupleVar("a")), Term.of(TupleVar("q"))
@@ -271,3 +157,67 @@ def test_laws_of_products_hold() -> None:
             point = dict(zip("aq", values, strict=True))
             if all(holds(c, point, {}) for c in clause.premises):
                 assert any(all(holds(c, point, {}) for c in end) for end in clause.conclusions)
+
+
+def rules(**properties: object) -> list[str]:
+    domain = parse_set("{[x] : 0 <= x < N}")
+    return [str(r) for r in FunctionFacts("f", domain=domain, **properties).rules]  # type: ignore[arg-type]
+
+
+def test_rules_of_properties() -> None:
+    inside = "x0 < N && x0 >= 0"
+    both = "x0 < N && x0 <= y0 && x0 >= 0 && y0 < N && y0 >= 0"
+    assert rules(range=parse_set("{[y] : 0 <= y <= M}")) == [
+        f"forall x0: {inside} => f(x0) <= M && f(x0) >= 0"
+    ]
+    assert rules(monotone=(Monotone(),)) == [f"forall x0,y0: {both} => f(x0) <= f(y0)"]
+    # Without gaps in the domain a strictly growing function grows by at least the distance.
+    assert rules(monotone=(Monotone(is_strict=True),)) == [
+        f"forall x0,y0: {both} => x0+f(y0) >= y0+f(x0)"
+    ]
+    assert rules(monotone=(Monotone(is_increasing=False),)) == [
+        f"forall x0,y0: {both} => f(x0) >= f(y0)"
+    ]
+    assert rules(is_injective=True) == [
+        "forall x0,y0: f(x0) = f(y0) && x0 < N && x0 >= 0 && y0 < N && y0 >= 0 => x0 = y0"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: FunctionFacts("f", arity=2, domain=parse_set("{[x]}")), "the domain of 'f' has"),
+        (lambda: FunctionFacts("f", range=parse_set("{[x,y]}")), "the range of 'f' has the wrong"),
+        (
+            lambda: FunctionFacts("f", domain=parse_set("{[x] : exists e: x = 2*e}")),
+            "the domain of 'f' says that a variable exists",
+        ),
+        (lambda: FunctionFacts("f", monotone=(Monotone(1),)), "'f' is declared monotone in"),
+        (
+            lambda: Facts((FunctionFacts("f"), FunctionFacts("f", width=8))),
+            "'f' is described twice",
+        ),
+        (lambda: parse_rules("forall x: exists e: x = 2*e"), "a rule says that a variable exists"),
+        (lambda: parse_rules("forall x < y => f(x) = 1"), "expected ':' after the variables"),
+    ],
+    ids=["domain", "range", "exists", "argument", "twice", "rule", "colon"],
+)
+def test_wrong_facts_are_refused(make: object, message: str) -> None:
+    with pytest.raises(UsageError) as error:
+        make()  # type: ignore[operator]
+    assert message in error.value.message
+
+
+def test_facts_join_and_travel() -> None:
+    one, two = Facts((FunctionFacts("f"),)), Facts((FunctionFacts("f"), FunctionFacts("g")))
+    assert (one | two).functions == two.functions
+    assert (one | NO_FACTS) == one
+    hash(one)
+    assert pickle.loads(pickle.dumps(one)) == one
+
+
+def test_domains_and_ranges_of_calls() -> None:
+    ends, numbers = parse_set("{[x] : 0 <= x <= NR}"), parse_set("{[n] : 0 <= n <= NNZ}")
+    facts = Facts((FunctionFacts("rowptr", domain=ends, range=numbers, monotone=(Monotone(),)),))
+    row = parse_set("{[i] : rowptr(i) >= 2}").conjs[0]
+    assert str(facts.bounded(row)) == ("i <= NR && i >= 0 && rowptr(i) <= NNZ && rowptr(i) >= 2")

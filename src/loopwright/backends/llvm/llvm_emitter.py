@@ -594,12 +594,4 @@ class _Emitter:
         reach = int_literal(arena.reach(self.values, stmt))
         if None in shape or reach is None:
             raise InternalError(f"buffer '{buffer.name}' needs a constant shape")
-        match buffer.space:
-            case Space.REGISTER:
-                return memory.make_registers(
-                    self.code, buffer.dtype, tuple(int(x or 0) for x in shape)
-                )
-            case Space.STACK:
-                size = max(reach * buffer.dtype.bytes, 1)
-                return memory.PointerBuffer(self.code.alloca("i8", size), buffer.dtype)
-        raise InternalError(f"no {buffer.space.value} memory on a processor: '{buffer.name}'")
+        return memory.make_local(self.code, buffer, tuple(int(x or 0) for x in shape), reach)

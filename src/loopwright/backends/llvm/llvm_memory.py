@@ -14,7 +14,9 @@ from loopwright.backends.llvm.llvm_builder import (
     int_literal,
     type_name,
 )
+from loopwright.diagnostics import InternalError
 from loopwright.ir.dtypes import INT64, DType
+from loopwright.ir.loops import Buffer, Space
 from loopwright.lazy_dataclass import dataclass
 
 __all__ = [
@@ -26,6 +28,7 @@ __all__ = [
     "index_binary",
     "keep_order",
     "load",
+    "make_local",
     "make_registers",
     "moved",
     "prefetch",
@@ -70,6 +73,17 @@ def make_registers(code: FunctionBuilder, dtype: DType, shape: tuple[int, ...]) 
         for row in itertools.product(*map(range, rows))
     }
     return RegisterBuffer(dtype, lanes, slots, {})
+
+
+def make_local(
+    code: FunctionBuilder, buffer: Buffer, shape: tuple[int, ...], reach: int
+) -> PointerBuffer | RegisterBuffer:
+    """A local array of constant shape: in registers, or `reach` elements of the stack."""
+    if buffer.space is Space.REGISTER:
+        return make_registers(code, buffer.dtype, shape)
+    if buffer.space is Space.STACK:
+        return PointerBuffer(code.alloca("i8", max(reach * buffer.dtype.bytes, 1)), buffer.dtype)
+    raise InternalError(f"no {buffer.space.value} memory on a processor: '{buffer.name}'")
 
 
 _INDEX_OPS = {"add": "add nsw", "sub": "sub nsw", "mul": "mul nsw"}

@@ -20,14 +20,14 @@ from loopwright.lazy_dataclass import dataclass
 from loopwright.lower.procedure_nests.build_loops import NestBuilder, block, loops
 from loopwright.lower.procedure_nests.element_maps import ElementMap, may_clash
 
-__all__ = ["Elementwise", "fused", "may_join", "scalars_of", "uses_of"]
+__all__ = ["BoxStatement", "fused", "may_join", "scalars_of", "uses_of"]
 
 _MOST_ARRAYS = 12  # of one nest: more streams are not fetched ahead
 _MOST_STATEMENTS = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Elementwise:
+class BoxStatement:
     """A statement that computes each element of its target from others at the same point."""
 
     target: ElementMap
@@ -44,7 +44,7 @@ class Elementwise:
         return {self.target.base, *(load.array for load in loads(self.value))}
 
 
-def may_join(group: Sequence[Elementwise], other: Elementwise) -> bool:
+def may_join(group: Sequence[BoxStatement], other: BoxStatement) -> bool:
     """Whether a statement behind those of a group may run in their loops, and is better there."""
     first = group[0]
     extents = zip(first.target.shape, other.target.shape, strict=False)
@@ -59,10 +59,12 @@ def may_join(group: Sequence[Elementwise], other: Elementwise) -> bool:
 
 
 def _is_equal(x: Expr, y: Expr) -> bool:
-    return x == y or not any((linear_terms(x, 1) - linear_terms(y, 1)).values())
+    difference = linear_terms(x, 1)
+    difference.subtract(linear_terms(y, 1))
+    return not any(difference.values())
 
 
-def _are_apart(one: Elementwise, other: Elementwise) -> bool:
+def _are_apart(one: BoxStatement, other: BoxStatement) -> bool:
     """Whether two statements meet at no two different points of their box."""
     index = other.index
     written = Load(one.target.base, one.target.element(index), one.target.dtype)
@@ -70,7 +72,7 @@ def _are_apart(one: Elementwise, other: Elementwise) -> bool:
     return not any(may_clash(value, target, index) for value, target in pairs)
 
 
-def fused(group: Sequence[Elementwise], scalars: Collection[str], builder: NestBuilder) -> Stmt:
+def fused(group: Sequence[BoxStatement], scalars: Collection[str], builder: NestBuilder) -> Stmt:
     """The loops of a group; the arrays `scalars` are used nowhere else, and after they are set."""
     first = group[0]
     now: dict[str, Expr] = {}
@@ -96,7 +98,7 @@ def _replaced(value: Expr, now: Mapping[str, Expr]) -> Expr:
 
 
 def scalars_of(
-    group: Sequence[Elementwise], uses: Mapping[str, int], locals_: Collection[str]
+    group: Sequence[BoxStatement], uses: Mapping[str, int], locals_: Collection[str]
 ) -> set[str]:
     """The local arrays of a group that nothing else uses, and that are set before they are read.
 

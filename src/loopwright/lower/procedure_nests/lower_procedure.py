@@ -61,7 +61,7 @@ from loopwright.lower.procedure_nests.build_loops import NestBuilder, block, loo
 from loopwright.lower.procedure_nests.contract_matrices import PlanProduct
 from loopwright.lower.procedure_nests.element_maps import ElementMap, at_index, may_clash
 from loopwright.lower.procedure_nests.fuse_statements import (
-    Elementwise,
+    BoxStatement,
     fused,
     may_join,
     scalars_of,
@@ -217,7 +217,7 @@ class _Lowering:
     def block(self, body: Sequence[ProcedureStmt], ends: _Ends) -> Stmt:
         """Statements in order; a name stands around all that follows it."""
         found: list[Stmt] = []
-        group: list[Elementwise] = []  # that are yet to run
+        group: list[BoxStatement] = []  # that are yet to run
         around: list[tuple[Callable[[Stmt], Stmt], list[Stmt]]] = []
         for stmt in joined_checks(body, self.positive):
             match stmt:
@@ -302,8 +302,8 @@ class _Lowering:
     # -- arrays -----------------------------------------------------------------------------------
 
     def elementwise(
-        self, target: ElementMap, value: Expr, group: Sequence[Elementwise]
-    ) -> Elementwise | None:
+        self, target: ElementMap, value: Expr, group: Sequence[BoxStatement]
+    ) -> BoxStatement | None:
         """A statement that can run element by element; None where its value is needed whole.
 
         Its index is that of the group before it, if that has as many axes.
@@ -314,9 +314,9 @@ class _Lowering:
         element = self.value(value, index)
         if index and may_clash(element, target, index):
             return None
-        return Elementwise(target, index, element)
+        return BoxStatement(target, index, element)
 
-    def run(self, group: list[Elementwise]) -> list[Stmt]:
+    def run(self, group: list[BoxStatement]) -> list[Stmt]:
         """The loops of a group, which is then empty."""
         if not group:
             return []

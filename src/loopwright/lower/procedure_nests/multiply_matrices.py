@@ -1,8 +1,9 @@
 """Products of matrices and vectors as loops.
 
 Every element of a product is a chain of fused multiply-adds in the order of the sum, but for inner
-products along the fastest axis of both factors, which have eight chains. Tiles of the result stay
-in registers for a block of the sum, so that bits depend on neither tiles nor vectors.
+products along the fastest axis of both factors: those of rows with a vector have eight chains, a
+single one has four times as many where it is long. Tiles of the result stay in registers for a
+block of the sum, so that bits depend on neither tiles nor vectors.
 """
 
 from __future__ import annotations
@@ -15,15 +16,13 @@ from loopwright.ir.loops import Alloc, Buffer, For, If, Mark, Space, Stmt, Store
 from loopwright.lower.procedure_nests.build_loops import NestBuilder, block, loops
 from loopwright.lower.procedure_nests.contract_matrices import PlanProduct, contracted, is_large
 from loopwright.lower.procedure_nests.element_maps import ElementMap
-from loopwright.lower.procedure_nests.pairwise_sums import (
-    accumulate_in_lanes,
-    sum_of_neighbours,
-)
+from loopwright.lower.procedure_nests.pairwise_sums import sum_of_neighbours
 
 __all__ = ["lower_product"]
 
 _LANES = 8  # chains of an inner product
 _AT_ONCE = 4  # steps of a sum whose results are stored once
+_PARTS = 4  # sets of accumulators of a long inner product, whose chains run side by side
 _ROWS_AT_ONCE = 4  # inner products whose chains run side by side
 _ROWS, _VECTORS = 6, 2  # of a tile in registers
 _BLOCK = 256  # steps of a sum for which a tile stays there: what a tile reads fits the first cache
@@ -115,24 +114,55 @@ class _Product:
     def inner_product(
         self, index: Sequence[Expr], x: Callable[[Expr], Expr], y: Callable[[Expr], Expr]
     ) -> Stmt:
+        """One sum of products: several sets of accumulators for what is long, then one."""
+        k, part, lane = self.builder.index(3)
+        sums, at_once = self.builder.name("lanes"), _PARTS * _LANES
         total = self.builder.cell("total", self.dtype)
-        product = accumulate_in_lanes(
-            self.builder,
-            _LANES,
-            self.extent,
-            lambda before, k: _added(before, x(k), y(k), self.dtype),
-            total,
-        )
-        return total.around(block(product, self.store(total.load(), *index)))
 
-    def inner_products(self, rows: Expr, matrix: Element, vector: Callable[[Expr], Expr]) -> Stmt:
-        """The inner products of rows of a matrix, some at a time; bits are those of single ones."""
+        def now(number: Expr) -> Expr:
+            return Load(sums, (number, lane), self.dtype)
+
+        def in_lanes(number: Expr, value: Expr) -> Stmt:
+            body = Store(sums, (number, lane), value)
+            return For(lane.name, _ZERO, Const(_LANES), body, _ONE, Mark.VECTOR)
+
+        def each(stmt: Stmt) -> Stmt:
+            return For(part.name, _ZERO, Const(_PARTS), stmt, _ONE, Mark.UNROLL)
+
+        def added(number: Expr, at: Expr) -> Stmt:
+            return in_lanes(number, _added(now(number), x(at), y(at), self.dtype))
+
+        long = self.extent - self.extent % at_once
+        whole = self.extent - self.extent % _LANES
+        joined = sum_of_neighbours([now(Const(number)) for number in range(_PARTS)])
+        lanes = [Load(sums, (_ZERO, Const(number)), self.dtype) for number in range(_LANES)]
+        rest = total.store(_added(total.load(), x(k), y(k), self.dtype))
+        body = block(
+            each(in_lanes(part, self.zero())),
+            For(k.name, _ZERO, long, each(added(part, k + part * _LANES + lane)), Const(at_once)),
+            in_lanes(_ZERO, joined),
+            For(k.name, long, whole, added(_ZERO, k + lane), Const(_LANES)),
+            total.store(sum_of_neighbours(lanes)),
+            For(k.name, whole, self.extent, rest, _ONE),
+        )
+        registers = Buffer(sums, self.dtype, (Const(_LANES), _ONE), Space.REGISTER, True)
+        body = Alloc(registers, (Const(_PARTS), Const(_LANES)), body)
+        return total.around(block(body, self.store(total.load(), *index)))
+
+    def inner_products(
+        self,
+        rows: tuple[Expr, Expr],
+        at_once: int,
+        matrix: Element,
+        vector: Callable[[Expr], Expr],
+    ) -> Stmt:
+        """The inner products of rows of a matrix, some at a time, with one set of accumulators."""
         first, k, r, lane = self.builder.index(4)
         sums = self.builder.name("lanes")
         whole = self.extent - self.extent % _LANES
 
         def each(stmt: Stmt) -> Stmt:
-            return For(r.name, _ZERO, Const(_ROWS_AT_ONCE), stmt, _ONE, Mark.UNROLL)
+            return For(r.name, _ZERO, Const(at_once), stmt, _ONE, Mark.UNROLL)
 
         def in_lanes(value: Expr) -> Stmt:
             body = Store(sums, (r, lane), value)
@@ -150,8 +180,8 @@ class _Product:
             For(k.name, whole, self.extent, each(self.store(rest, row)), _ONE),
         )
         registers = Buffer(sums, self.dtype, (Const(_LANES), _ONE), Space.REGISTER, True)
-        body = Alloc(registers, (Const(_ROWS_AT_ONCE), Const(_LANES)), body)
-        return For(first.name, _ZERO, rows, body, Const(_ROWS_AT_ONCE))
+        body = Alloc(registers, (Const(at_once), Const(_LANES)), body)
+        return For(first.name, *rows, body, Const(at_once))
 
     def vector(
         self, extent: Expr, matrix: Element, vector: Callable[[Expr], Expr], is_fast: bool
@@ -159,11 +189,10 @@ class _Product:
         """A matrix times a vector: by rows where the sum runs along memory, else by columns."""
         row = self.variable()
         if is_fast:
-            body = self.inner_product((row,), lambda k: matrix(row, k), vector)
             whole = extent - extent % _ROWS_AT_ONCE
             return block(
-                self.inner_products(whole, matrix, vector),
-                For(row.name, whole, extent, body, _ONE),
+                self.inner_products((_ZERO, whole), _ROWS_AT_ONCE, matrix, vector),
+                self.inner_products((whole, extent), 1, matrix, vector),
             )
         zero = For(row.name, _ZERO, extent, self.store(self.zero(), row), _ONE, Mark.SIMD)
         k = self.variable()

@@ -8,27 +8,27 @@ from typing import Any
 
 import numpy as np
 
-from loopwright.frontends.python.prelude import along_axes, elements, products, rearranged
+from loopwright.frontends.python.prelude import along_axes, numbers_and_counts, products, rearranged
 from loopwright.memo import IdentityMap
 
 __all__ = ["PRELUDE", "is_of_prelude"]
 
 _RENAMED: dict[object, Any] = {
-    np.deg2rad: elements.radians,
-    np.rad2deg: elements.degrees,
-    np.round: elements.rounded,
-    np.around: elements.rounded,
-    builtins.round: elements.python_round,
-    builtins.divmod: elements.python_divmod,
-    builtins.sum: elements.python_sum,
-    builtins.any: elements.python_any,
-    builtins.all: elements.python_all,
+    np.deg2rad: numbers_and_counts.radians,
+    np.rad2deg: numbers_and_counts.degrees,
+    np.round: numbers_and_counts.rounded,
+    np.around: numbers_and_counts.rounded,
+    builtins.round: numbers_and_counts.python_round,
+    builtins.divmod: numbers_and_counts.python_divmod,
+    builtins.sum: numbers_and_counts.python_sum,
+    builtins.any: numbers_and_counts.python_any,
+    builtins.all: numbers_and_counts.python_all,
 }
 
 
 def _rows() -> list[tuple[object, FunctionType]]:
     rows: list[tuple[object, Any]] = list(_RENAMED.items())
-    for module in (along_axes, rearranged, products, elements):
+    for module in (along_axes, rearranged, products, numbers_and_counts):
         for name in module.__all__:
             theirs, ours = getattr(np, name, None), getattr(module, name)
             if theirs is not None:

@@ -304,7 +304,7 @@ class ArrayFunctions:
             else:
                 self._fill(part, item)
 
-    def as_array(self, given: CallArguments) -> AnyValue:
+    def given_array(self, given: CallArguments) -> AnyValue:
         """np.asarray: an array of this type as it is."""
         value, dtype = given.bound("a", "dtype", needed=1)
         is_held = isinstance(value, ArrayValue) and value.view is not None
@@ -468,7 +468,7 @@ FUNCTIONS_OF_ARRAYS: IdentityMap[object, Reader] = IdentityMap(
         (np.copy, ArrayFunctions.copy),
         (fresh, ArrayFunctions.fresh),
         (np.array, ArrayFunctions.array),
-        (np.asarray, ArrayFunctions.as_array),
+        (np.asarray, ArrayFunctions.given_array),
         (np.ascontiguousarray, ArrayFunctions.as_contiguous),
         (np.roll, ArrayFunctions.roll),
         (np.concatenate, ArrayFunctions.concatenate),

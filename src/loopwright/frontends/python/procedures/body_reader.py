@@ -33,7 +33,7 @@ from loopwright.frontends.python.procedures.loop_names import (
     exported,
     rebound,
 )
-from loopwright.frontends.python.procedures.value_reader import OPERATORS, Unroll, ValueReader
+from loopwright.frontends.python.procedures.value_reader import OPERATORS, ReadByItems, ValueReader
 from loopwright.frontends.python.python_grammar import STATEMENTS, nodes_of_scope
 from loopwright.frontends.python.python_values import PyType, PyValue
 from loopwright.frontends.refusal import Refusal, Reported
@@ -374,7 +374,7 @@ class BodyReader:
         parts = node.args if isinstance(node, ast.Call) else [node]
         if function is not builtins.range and not any(map(self._is_tuple, parts)):
             return None
-        return self._values.static_items(node)
+        return self._values.lists.static_items(node)
 
     def _is_tuple(self, node: ast.expr) -> bool:
         match node:
@@ -422,7 +422,7 @@ class BodyReader:
                     raise  # an enclosing loop hands that on
                 types, arrays = {**types, **wider.types}, arrays | wider.arrays
                 self._types[id(stmt)] = types, arrays
-            except Unroll as unroll:
+            except ReadByItems as unroll:
                 del build.blocks[-1][count:]
                 self._values.env = dict(before)
                 build.written = set(written)

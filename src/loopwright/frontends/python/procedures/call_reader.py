@@ -6,7 +6,7 @@ import ast
 import builtins
 from collections.abc import Callable
 from types import FunctionType
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -29,14 +29,12 @@ from loopwright.frontends.python.procedures.call_arguments import (
 )
 from loopwright.frontends.python.procedures.local_functions import LocalFunction
 from loopwright.frontends.python.procedures.masks import masked
+from loopwright.frontends.python.procedures.reading_context import ReadingContext
 from loopwright.frontends.python.procedures.static_functions import static_result
 from loopwright.frontends.python.python_values import PyValue, constant
 from loopwright.frontends.refusal import Refusal
 from loopwright.ir.dtypes import FLOAT64
 from loopwright.memo import IdentityMap
-
-if TYPE_CHECKING:
-    from loopwright.frontends.python.procedures.value_reader import ValueReader
 
 __all__ = ["CallReader", "Helper", "HelperCall", "is_helper"]
 
@@ -67,7 +65,7 @@ _ACCUMULATE: IdentityMap[object, object] = IdentityMap(
 class CallReader:
     """Reads the calls of one function."""
 
-    def __init__(self, values: ValueReader, call_helper: HelperCall) -> None:
+    def __init__(self, values: ReadingContext, call_helper: HelperCall) -> None:
         self._values = values
         self._call_helper = call_helper
 

@@ -33,11 +33,11 @@ from loopwright.ir.procedure import (
 from loopwright.ir.visit import linear_terms, loads, names, substitute
 from loopwright.lazy_dataclass import dataclass
 
-__all__ = ["Verdict", "judge_claim"]
+__all__ = ["ClaimVerdict", "judge_claim"]
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ClaimVerdict:
     """What is known of a claim; neither proven nor refuted: it stays open."""
 
     is_proven: bool = False
@@ -55,7 +55,7 @@ class _Access:
 
 def judge_claim(
     loop: RangeLoop, views: Mapping[str, ArrayView], arrays: Mapping[str, ProcedureArray]
-) -> Verdict:
+) -> ClaimVerdict:
     """Whether iterations of a loop touch what others write; views and arrays by name."""
     accesses = _Accesses(views, arrays)
     accesses.block(loop.body, is_certain=True)
@@ -78,8 +78,8 @@ def judge_claim(
             elif apart % pace == 0:
                 does = "write" if one.is_write and other.is_write else "write and read"
                 text = f"iterations i and i + {apart} {does} the same element of '{one.array}'"
-                return Verdict(conflict=text)
-    return Verdict(reason=reason) if reason else Verdict(is_proven=True)
+                return ClaimVerdict(conflict=text)
+    return ClaimVerdict(reason=reason) if reason else ClaimVerdict(is_proven=True)
 
 
 def _distance(var: str, one: _Access, other: _Access, inner: set[str]) -> int | None:

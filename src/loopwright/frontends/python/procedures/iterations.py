@@ -38,7 +38,6 @@ class Iterations:
         self._first: Expr | None = None  # of what enumerate counts
         self._is_range = False
         self.is_claimed = False  # to be independent
-        self.is_claimed = False  # to be independent
         self.start: Expr = Const(0)
         self.stop: Expr = Const(0)
         self.step: Expr = Const(1)
@@ -64,12 +63,12 @@ class Iterations:
                 (array,) = self._arrays
                 self._arrays = [self._values.functions.views.turned(array)]
                 return
-            if function is builtins.zip and node.args:
-                self._over(node.args)
-                return
+        if isinstance(node, ast.Call) and function is builtins.zip and node.args:
+            self._over(node.args, is_strict=any(map(_is_strict, node.keywords)))
+            return
         self._over([node])
 
-    def _over(self, nodes: list[ast.expr]) -> None:
+    def _over(self, nodes: list[ast.expr], *, is_strict: bool = False) -> None:
         """Run over the first axis of arrays, as far as the shortest has it."""
         for value in self._values.values(*nodes):
             if not isinstance(value, ArrayValue) or not value.rank:
@@ -79,6 +78,9 @@ class Iterations:
         stop = self._arrays[0].shape[0]
         for array in self._arrays[1:]:
             if not self._build.equal(stop, array.shape[0]):
+                if is_strict:
+                    text = "zip() argument is shorter or longer than another"
+                    self._build.check(stop.equals(array.shape[0]), "ValueError", text)
                 stop = stop.min(array.shape[0])
         self.stop = stop
         self._build.ranges.set(self._var, Const(0), normal(stop - 1))
@@ -166,6 +168,12 @@ def is_prange(function: object) -> bool:
     module = str(getattr(function, "__module__", "")).split(".")[0]
     is_known = module in ("numba", "loopwright")
     return is_known and getattr(function, "__name__", "") == "prange"
+
+
+def _is_strict(keyword: ast.keyword) -> bool:
+    if keyword.arg != "strict" or not isinstance(keyword.value, ast.Constant):
+        raise Refusal("LW124", f"zip takes no {keyword.arg}= here", hint="strict=True")
+    return bool(keyword.value.value)
 
 
 def _number(value: AnyValue) -> PyValue:

@@ -6,7 +6,6 @@ import ast
 import inspect
 from collections.abc import Mapping
 from types import FunctionType
-from typing import TYPE_CHECKING
 
 from loopwright.frontends.python.procedures.abstract_values import (
     AnyValue,
@@ -14,12 +13,10 @@ from loopwright.frontends.python.procedures.abstract_values import (
     TupleValue,
 )
 from loopwright.frontends.python.procedures.call_arguments import CallArguments
+from loopwright.frontends.python.procedures.reading_context import ReadingContext
 from loopwright.frontends.python.python_values import constant
 from loopwright.frontends.refusal import Refusal
 from loopwright.lazy_dataclass import dataclass
-
-if TYPE_CHECKING:
-    from loopwright.frontends.python.procedures.value_reader import ValueReader
 
 __all__ = ["LocalFunction", "bound_parameters", "default_value", "parameters_of"]
 
@@ -30,7 +27,7 @@ class LocalFunction:
 
     name: str
     node: ast.FunctionDef | ast.Lambda
-    values: ValueReader  # of the function around it
+    values: ReadingContext  # of the function around it
     defaults: Mapping[str, AnyValue]
 
     @property

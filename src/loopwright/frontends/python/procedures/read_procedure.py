@@ -31,12 +31,13 @@ from loopwright.frontends.python.procedures.body_reader import BodyReader
 from loopwright.frontends.python.procedures.building import Building
 from loopwright.frontends.python.procedures.call_arguments import CallArguments
 from loopwright.frontends.python.procedures.call_reader import Helper
-from loopwright.frontends.python.procedures.helper_returns import HelperReturns, WiderReturn
+from loopwright.frontends.python.procedures.inlined_returns import HelperReturns, WiderReturn
 from loopwright.frontends.python.procedures.local_functions import (
     LocalFunction,
     bound_parameters,
     parameters_of,
 )
+from loopwright.frontends.python.procedures.reading_context import ReadingContext
 from loopwright.frontends.python.procedures.returned_values import ReturnedValues
 from loopwright.frontends.python.procedures.value_reader import ValueReader
 from loopwright.frontends.python.procedures.variant import Variant
@@ -159,7 +160,7 @@ class _Reading:
         captures: Captures,
         args: ast.arguments,
         body: Sequence[ast.stmt],
-        enclosing: ValueReader | None = None,
+        enclosing: ReadingContext | None = None,
     ) -> ValueReader:
         names = {arg.arg for arg in parameters_of(args)}
         own = assigned_names(body) | loop_names(body) | names

@@ -45,6 +45,8 @@ def static_attribute(value: object, name: str) -> AnyValue | None:
 
 
 def _is_instance(args: tuple[AnyValue, ...]) -> AnyValue:
+    if len(args) != 2:
+        raise Refusal("LW124", "'isinstance' takes 2 arguments", found=str(len(args)))
     value, types = args
     kinds = _types(types)
     match value:

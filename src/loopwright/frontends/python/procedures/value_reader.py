@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import builtins
 from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
@@ -37,9 +36,11 @@ from loopwright.frontends.python.procedures.call_arguments import CallArguments,
 from loopwright.frontends.python.procedures.call_reader import CallReader, HelperCall, is_helper
 from loopwright.frontends.python.procedures.extents import nonnegative_parts
 from loopwright.frontends.python.procedures.index_arrays import choose_elements, has_index_arrays
+from loopwright.frontends.python.procedures.item_lists import ItemLists
 from loopwright.frontends.python.procedures.joins import Wider
 from loopwright.frontends.python.procedures.local_functions import LocalFunction, default_value
 from loopwright.frontends.python.procedures.masks import masked, solid
+from loopwright.frontends.python.procedures.reading_context import ReadingContext
 from loopwright.frontends.python.procedures.static_functions import static_attribute
 from loopwright.frontends.python.procedures.subscripts import Item, Subscripts
 from loopwright.frontends.python.python_grammar import BINARY, COMPARE, EXPRESSIONS, UNARY
@@ -56,17 +57,16 @@ from loopwright.ir.expr import Const, Expr
 from loopwright.ir.procedure import Choose, ProcedureStmt
 from loopwright.ir.visit import loads, names
 
-__all__ = ["OPERATORS", "Unroll", "ValueReader"]
+__all__ = ["OPERATORS", "ReadByItems", "ValueReader"]
 
 OPERATORS = {**BINARY, ast.LShift: "shl", ast.RShift: "shr"}
-_MOST_ITEMS = 64  # of lists that are made or run over one item at a time
 
 
 # The array that an outer name of a function has: (captures, name, array) -> value.
 CapturedArray = Callable[[Captures, str, Any], AnyValue]
 
 
-class Unroll(Exception):  # noqa: N818, a loop has to be read again
+class ReadByItems(Exception):  # noqa: N818, a loop has to be read again
     """A loop over a short range has to be read number by number."""
 
     def __init__(self, loop: object) -> None:
@@ -86,7 +86,7 @@ class ValueReader:
         own: frozenset[str],
         call_helper: HelperCall,
         captured_array: CapturedArray,
-        enclosing: ValueReader | None = None,
+        enclosing: ReadingContext | None = None,
     ) -> None:
         self.build = build
         self.env: dict[str, AnyValue] = {}
@@ -96,6 +96,7 @@ class ValueReader:
         self.functions = ArrayFunctions(build, self.elementwise)
         self.reductions = Reductions(build, self.elementwise)
 
+        self.lists = ItemLists(self)
         self.calls = CallReader(self, call_helper)
         self.source = source
         self.captures = captures
@@ -239,7 +240,9 @@ class ValueReader:
             case ast.Lambda(args=args):
                 return StaticValue(LocalFunction("a lambda", node, self, self.defaults(args)))
             case ast.ListComp() | ast.GeneratorExp():
-                return TupleValue(tuple(self._comprehension(node, node.generators)), is_list=True)
+                return TupleValue(
+                    tuple(self.lists.comprehension(node, node.generators)), is_list=True
+                )
             case ast.Call():
                 return self.calls.read(node)
         word = EXPRESSIONS.get(type(node), type(node).__name__)
@@ -262,76 +265,6 @@ class ValueReader:
         pairs = list(zip(every[len(every) - len(args.defaults) :], args.defaults, strict=True))
         pairs += [(x, y) for x, y in zip(args.kwonlyargs, args.kw_defaults, strict=True) if y]
         return {arg.arg: self.frozen(self.value(default)) for arg, default in pairs}
-
-    def _comprehension(
-        self, node: ast.ListComp | ast.GeneratorExp, generators: list[ast.comprehension]
-    ) -> Iterator[AnyValue]:
-        """The items of a list whose length is known, one after the other."""
-        if not generators:
-            yield self.frozen(self.value(node.elt))
-            return
-        first, *rest = generators
-        items = self.static_items(first.iter)
-        if items is None:
-            hint = "a loop that stores to an array"
-            raise Refusal("LW122", "a list of a length that varies cannot be compiled", hint=hint)
-        for item in items:
-            before, own = dict(self.env), self._own
-            self.bind(first.target, item)
-            tests = [self.condition(test) for test in first.ifs]
-            if not all(isinstance(test, Const) for test in tests):
-                raise Refusal("LW122", "data decide the length of this list")
-            if all(test.value for test in tests if isinstance(test, Const)):
-                yield from self._comprehension(node, rest)
-            self.env, self._own = before, own
-
-    def bind(self, target: ast.expr, value: AnyValue) -> None:
-        """Give names of a comprehension their values."""
-        match target, value:
-            case ast.Name(id=name), _:
-                self.env[name] = value
-            case ast.Tuple(elts=elts), TupleValue(items=items) if len(elts) == len(items):
-                for element, item in zip(elts, items, strict=True):
-                    self.bind(element, item)
-            case _:
-                raise Refusal("LW193", "this does not unpack", found=str(value))
-
-    def static_items(self, node: ast.expr) -> list[AnyValue] | None:
-        """What an expression runs over, item by item; None where that is not a short list."""
-        if isinstance(node, ast.Call):
-            function = self.static(node.func)
-            is_zip = function is builtins.zip and all(x.arg == "strict" for x in node.keywords)
-            known = (builtins.enumerate, builtins.reversed, builtins.range)
-            if (function in known and not node.keywords) or is_zip:
-                return self._items_of_call(function, node.args)
-        value = self.value(node)
-        if isinstance(value, ArrayValue) and value.rank and isinstance(value.shape[0], Const):
-            held, count = self.build.store(value), int(value.shape[0].value.real)
-            if count <= _MOST_ITEMS:
-                places = (PyValue(Const(k), weak=True) for k in range(count))
-                return [self.subscripts.read(held, [k]) for k in places]
-        return list(value.items) if isinstance(value, TupleValue) else None
-
-    def _items_of_call(self, function: object, args: list[ast.expr]) -> list[AnyValue] | None:
-        if function is builtins.range:
-            bounds = [self.value(arg) for arg in args]
-            if not all(isinstance(x, PyValue) and isinstance(x.expr, Const) for x in bounds):
-                return None
-            numbers = range(*(static_integer(x, "a bound") for x in bounds))
-            return [constant(k) for k in numbers] if len(numbers) <= _MOST_ITEMS else None
-        if function is builtins.enumerate:
-            items = self.static_items(args[0])
-            start = static_integer(self.value(args[1]), "the start") if len(args) > 1 else 0
-            if items is None:
-                return None
-            return [TupleValue((constant(k), x)) for k, x in enumerate(items, start)]
-        found = [self.static_items(arg) for arg in args]
-        lists = [items for items in found if items is not None]
-        if len(lists) < len(found):
-            return None
-        if function is builtins.reversed:
-            return lists[0][::-1]
-        return [TupleValue(items) for items in zip(*lists, strict=False)]
 
     def operate(self, op: ast.operator, x: AnyValue, y: AnyValue) -> AnyValue:
         """`x op y` for an operator of Python's syntax."""
@@ -542,6 +475,8 @@ class ValueReader:
             if not -len(base.items) <= at < len(base.items):
                 raise Refusal("LW111", f"index {at} of a tuple of {len(base.items)}")
             return base.items[at]
+        if isinstance(base, PyValue) and not base.weak and ast.unparse(node.slice) == "()":
+            return base
         if not isinstance(base, ArrayValue):
             raise Refusal("LW115", f"'{ast.unparse(node.value)}' has no elements", found=str(base))
         return self.element(base, self.subscripts.items(node.slice))
@@ -558,7 +493,7 @@ class ValueReader:
         types = {x.type for x in base.items if isinstance(x, PyValue)}
         if len(types) != 1 or not all(isinstance(x, PyValue) for x in base.items):
             for name in names(index.expr) & self.build.short_loops.keys():
-                raise Unroll(self.build.short_loops[name])
+                raise ReadByItems(self.build.short_loops[name])
             raise Refusal("LW184", "a tuple of several types is indexed by a variable")
         given = CallArguments("list", (TupleValue(base.items),), {})
         ((dtype, weak),) = types
